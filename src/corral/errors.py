@@ -1,0 +1,84 @@
+"""The error vocabulary, and the one boundary that says whose fault a failure is.
+
+::
+
+    CorralError
+    ├── UsageError (ValueError)        wrong use: bad option, bad class, bad data; fix and retry
+    │   ├── ToolDefinitionError        a tool cannot be described to a model
+    │   └── TemplateError              a chat template cannot be used for multi-turn training
+    ├── MissingExtraError (ImportError) an optional dependency is not installed
+    ├── EnvironmentFault               the user's environment code failed outside a tool call
+    └── InfrastructureFault            something beneath the environment failed (socket, engine, disk)
+
+Users raise ordinary Python errors; inside a tool call every ``Exception`` is text for the model.
+A fault is data about one episode and never ends a run by itself.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
+
+
+class CorralError(Exception):
+    """Base of all errors Corral raises on purpose."""
+
+
+class UsageError(CorralError, ValueError):
+    """Wrong use; the message names the bad value and the remedy."""
+
+
+class ToolDefinitionError(UsageError):
+    """A method cannot become a tool; the message names the method."""
+
+
+class TemplateError(UsageError):
+    """A chat template cannot be extended turn by turn; the message shows where it differs."""
+
+
+class MissingExtraError(CorralError, ImportError):
+    """An optional dependency is missing; the message names the extra to install."""
+
+
+class EnvironmentFault(CorralError):
+    """The user's environment code failed outside a tool call."""
+
+
+class InfrastructureFault(CorralError):
+    """Something beneath the environment failed; the episode may be retried."""
+
+
+INFRASTRUCTURE_ERRORS: tuple[type[BaseException], ...] = (
+    InfrastructureFault,
+    ConnectionError,
+    TimeoutError,
+    EOFError,
+)
+"""What user code raises when the world beneath it, not the code, is at fault."""
+
+
+@contextmanager
+def environment_boundary(what: str) -> Iterator[None]:
+    """Attribute whatever escapes user code: infrastructure, or the environment itself.
+
+    Args:
+        what: The step for the message, such as ``"GuessNumber.reset"``.
+    """
+    try:
+        yield
+    except (EnvironmentFault, InfrastructureFault):
+        raise
+    except INFRASTRUCTURE_ERRORS as error:
+        raise InfrastructureFault(f"{what}: {type(error).__name__}: {error}") from error
+    except Exception as error:  # noqa: BLE001 - the named boundary
+        raise EnvironmentFault(f"{what} raised {type(error).__name__}: {error}") from error
+
+
+def require(module: str, *, extra: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{module!r} is not installed. Install it with: pip install 'corral[{extra}]'"
+        ) from error
