@@ -1,0 +1,372 @@
+"""Scoring: reward functions over played groups, and the weighted sum.
+
+Reward columns are the user's functions in the order given, then one column for each environment
+class with ``get_reward`` (named after the class, weight 1). The latter is filled by the player when
+an episode ends; this module calls the functions and adds everything up.
+
+Only episodes that are not faults are shown to reward functions, in one call a function for all
+groups together. A fault has no reward and thereby leaves its group.
+"""
+
+import asyncio
+import inspect
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from corral.errors import UsageError
+from corral.records import Episode, Group, Message
+from corral.rollout.played import PlayedGroup
+from corral.rollout.samples import completion_ids
+
+_logger = logging.getLogger(__name__)
+
+_NOT_COLUMNS = frozenset({"prompt", "completion", "completion_ids"})
+"""Dataset columns that reward functions do not get under their own name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewardFunction:
+    """One column of rewards: something callable with a name and a weight.
+
+    The callable gets keyword arguments only and returns one value an episode; see :func:`score`.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    weight: float = 1.0
+
+
+def reward_functions(
+    functions: Sequence[Callable[..., Any]] | Callable[..., Any] | None,
+    weights: Sequence[float] | None = None,
+) -> tuple[RewardFunction, ...]:
+    """Name and weigh what a user passed as ``reward_funcs``; names that clash get a number.
+
+    Raises:
+        UsageError: Something is not callable, or there is not one weight for each function.
+    """
+    if functions is None:
+        given: list[Callable[..., Any]] = []
+    else:
+        given = [functions] if callable(functions) else list(functions)
+    if weights is not None and len(weights) != len(given):
+        raise UsageError(
+            f"reward_weights has {len(weights)} values for {len(given)} reward functions: give one "
+            "weight for each."
+        )
+    named: list[RewardFunction] = []
+    for index, function in enumerate(given):
+        if not callable(function):
+            raise UsageError(
+                f"reward_funcs[{index}] is {function!r:.80}: give something callable that takes "
+                "keyword arguments and returns one number for each completion."
+            )
+        name = _unique(_name_of(function), {column.name for column in named})
+        weight = 1.0 if weights is None else float(weights[index])
+        named.append(RewardFunction(name=name, function=function, weight=weight))
+    return tuple(named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """Groups with their rewards, and what reward functions logged on the way."""
+
+    groups: tuple[Group, ...]
+    names: tuple[str, ...]
+    """Reward columns in order."""
+    weights: tuple[float, ...]
+    """One for each name."""
+    metrics: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By ``log_metric`` name: the mean over its calls."""
+    extra: Mapping[str, Sequence[Any]] = field(default_factory=dict[str, Sequence[Any]])
+    """By ``log_extra`` column: one value for each episode that is not a fault, in order."""
+
+
+async def score(
+    played: Sequence[PlayedGroup],
+    functions: Sequence[RewardFunction] = (),
+    *,
+    trainer_state: object = None,
+    executor: Executor | None = None,
+) -> Scored:
+    """Call every reward function once over all episodes that can be scored, and add up.
+
+    A function receives those of these keyword arguments that its signature takes, each a list with
+    one entry an episode unless said otherwise: ``prompts`` (messages, the environment's observation
+    merged in), ``completions`` (messages), ``completion_ids`` (sampled and tool tokens), every
+    column of the data, ``environments`` (if there are any: the instances that were played),
+    ``trainer_state`` (one object), ``log_metric(name, value)`` and ``log_extra(column, values)``.
+
+    Synchronous functions run one after another in a thread, then all asynchronous ones together.
+    None or NaN for an episode means that this function does not apply to it.
+
+    Raises:
+        UsageError: A function raised, or returned the wrong number or kind of values.
+    """
+    columns = [*functions, *_environment_columns(played, functions)]
+    seats = [(group, place) for group in played for place in _scorable(group.group)]
+    log = _Log(count=len(seats))
+    arguments = _arguments(seats, trainer_state, log)
+    values = await _call_all(functions, arguments, len(seats), executor) if seats else {}
+    rewards: list[dict[str, float | None]] = []
+    for row, (group, place) in enumerate(seats):
+        own = group.group.episodes[place].rewards
+        rewards.append(
+            {
+                column.name: values[column.name][row]
+                if column.name in values
+                else own.get(column.name)
+                for column in columns
+            }
+        )
+    weights = {column.name: column.weight for column in columns}
+    by_seat = {(id(group), place): rewards[row] for row, (group, place) in enumerate(seats)}
+    return Scored(
+        groups=tuple(_rewarded(group, by_seat, weights) for group in played),
+        names=tuple(weights),
+        weights=tuple(weights.values()),
+        metrics=log.means(),
+        extra=log.extra,
+    )
+
+
+def weighted_sum(
+    rewards: Mapping[str, float | None], weights: Mapping[str, float]
+) -> float | None:
+    """Σ weight × reward over the rewards that apply; None when none does."""
+    present = [(weights[name], value) for name, value in rewards.items() if value is not None]
+    return math.fsum(weight * value for weight, value in present) if present else None
+
+
+class _Log:
+    """Collects what reward functions log; they may do so from a thread or from coroutines."""
+
+    def __init__(self, *, count: int) -> None:
+        self._count = count
+        self._metrics: dict[str, list[float]] = {}
+        self.extra: dict[str, Sequence[Any]] = {}
+
+    def metric(self, name: str, value: float) -> None:
+        self._metrics.setdefault(name, []).append(float(value))
+
+    def column(self, name: str, values: Sequence[Any]) -> None:
+        if len(values) != self._count:
+            raise UsageError(
+                f"log_extra({name!r}) got {len(values)} values for {self._count} completions."
+            )
+        self.extra[name] = list(values)
+
+    def means(self) -> dict[str, float]:
+        return {name: math.fsum(values) / len(values) for name, values in self._metrics.items()}
+
+
+_Seat = tuple[PlayedGroup, int]
+"""An episode by its played group and its place in it."""
+
+
+def _scorable(group: Group) -> list[int]:
+    return [
+        place
+        for place, episode in enumerate(group.episodes)
+        if not episode.outcome.is_fault()
+    ]
+
+
+def _environment_columns(
+    played: Sequence[PlayedGroup], functions: Sequence[RewardFunction]
+) -> list[RewardFunction]:
+    """Columns the player has filled: names in order of first appearance, weight 1."""
+    taken = {function.name for function in functions}
+    names: dict[str, None] = {}
+    for group in played:
+        for episode in group.group.episodes:
+            names.update(dict.fromkeys(episode.rewards))
+    clashes = taken & set(names)
+    if clashes:
+        raise UsageError(
+            f"Both a reward function and an environment class are named {min(clashes)!r}: rename "
+            "the function, as the environment's own reward is reported under its class name."
+        )
+    return [RewardFunction(name=name, function=_filled_by_player) for name in names]
+
+
+def _filled_by_player(**kwargs: Any) -> None:
+    """Stands in for the environment's ``get_reward``, which ran when its episode ended."""
+
+
+def _arguments(seats: Sequence[_Seat], trainer_state: object, log: _Log) -> dict[str, Any]:
+    episodes = [group.group.episodes[place] for group, place in seats]
+    environments = [group.environments[place] for group, place in seats]
+    names = dict.fromkeys(name for episode in episodes for name in episode.task.columns)
+    arguments: dict[str, Any] = {
+        name: [episode.task.columns.get(name) for episode in episodes]
+        for name in names
+        if name not in _NOT_COLUMNS
+    }
+    arguments |= {
+        "prompts": [list(episode.messages[: episode.completion_start]) for episode in episodes],
+        "completions": [_completion(episode) for episode in episodes],
+        "completion_ids": [completion_ids(episode) for episode in episodes],
+        "trainer_state": trainer_state,
+        "log_metric": log.metric,
+        "log_extra": log.column,
+    }
+    if any(environment is not None for environment in environments):
+        arguments["environments"] = environments
+    return arguments
+
+
+def _completion(episode: Episode) -> list[Message]:
+    """The messages after the prompt; an empty answer where time ran out before the first turn."""
+    return list(episode.messages[episode.completion_start :]) or [
+        {"role": "assistant", "content": ""}
+    ]
+
+
+async def _call_all(
+    functions: Sequence[RewardFunction],
+    arguments: Mapping[str, Any],
+    count: int,
+    executor: Executor | None,
+) -> dict[str, list[float | None]]:
+    returned: dict[str, Any] = {}
+    asynchronous = [function for function in functions if _is_async(function.function)]
+    loop = asyncio.get_running_loop()
+    for function in functions:
+        if function not in asynchronous:
+            call = partial(_call, function, arguments)
+            returned[function.name] = await loop.run_in_executor(executor, call)
+    awaited = await asyncio.gather(*(_call_async(each, arguments) for each in asynchronous))
+    returned |= dict(zip((each.name for each in asynchronous), awaited, strict=True))
+    return {each.name: _values(each.name, returned[each.name], count) for each in functions}
+
+
+def _call(function: RewardFunction, arguments: Mapping[str, Any]) -> Any:
+    accepted = _accepted(function, arguments)
+    try:
+        return function.function(**accepted)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(_raised(function, error)) from error
+
+
+async def _call_async(function: RewardFunction, arguments: Mapping[str, Any]) -> Any:
+    accepted = _accepted(function, arguments)
+    try:
+        return await function.function(**accepted)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(_raised(function, error)) from error
+
+
+def _raised(function: RewardFunction, error: Exception) -> str:
+    return f"Reward function {function.name!r} raised {type(error).__name__}: {error}"
+
+
+def _accepted(function: RewardFunction, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that the function's signature takes; all of them with ``**kwargs``."""
+    try:
+        parameters = inspect.signature(function.function).parameters.values()
+    except ValueError:  # some builtins have no signature
+        return dict(arguments)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return dict(arguments)
+    required = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+    missing = [name for name in required if name not in arguments]
+    if missing:
+        raise UsageError(
+            f"Reward function {function.name!r} has a parameter {missing[0]!r} that is neither a "
+            f"column of the data nor one of {', '.join(sorted(arguments))}."
+        )
+    names = {parameter.name for parameter in parameters}
+    return {name: value for name, value in arguments.items() if name in names}
+
+
+def _values(name: str, returned: Any, count: int) -> list[float | None]:
+    if isinstance(returned, str | Mapping) or not hasattr(returned, "__len__"):
+        raise UsageError(
+            f"Reward function {name!r} returned {returned!r:.80}: return a list with one number "
+            f"(or None) for each of the {count} completions."
+        )
+    if len(returned) != count:
+        raise UsageError(
+            f"Reward function {name!r} returned {len(returned)} values for {count} completions: "
+            "return one number (or None) for each."
+        )
+    return [_number(name, value) for value in returned]
+
+
+def _number(name: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise UsageError(
+            f"Reward function {name!r} returned the value {value!r:.80}: a reward is a number, or "
+            "None where the function does not apply."
+        )
+    number = float(value)
+    if math.isinf(number):
+        raise UsageError(f"Reward function {name!r} returned {number}: a reward must be finite.")
+    return None if math.isnan(number) else number
+
+
+def _rewarded(
+    played: PlayedGroup,
+    rewards: Mapping[tuple[int, int], Mapping[str, float | None]],
+    weights: Mapping[str, float],
+) -> Group:
+    episodes: list[Episode] = []
+    for place, episode in enumerate(played.group.episodes):
+        own = rewards.get((id(played), place))
+        if own is None:
+            episodes.append(replace(episode, rewards={}, reward=None))
+            continue
+        total = weighted_sum(own, weights)
+        if total is None:
+            _logger.warning(
+                "No reward applies to task %d, member %d: it counts neither in its group's mean "
+                "nor in the loss. Its columns: %.200r",
+                episode.task.index,
+                episode.member,
+                dict(episode.task.columns),
+            )
+        episodes.append(replace(episode, rewards=dict(own), reward=total))
+    return replace(played.group, episodes=tuple(episodes))
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    target: Any = function
+    while isinstance(target, partial):
+        target = target.func
+    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
+        getattr(target, "__call__", None)  # noqa: B004 - looks at the method, does not test for it
+    )
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    target: Any = function
+    while isinstance(target, partial):
+        target = target.func
+    name = getattr(target, "__name__", None)
+    return name if isinstance(name, str) else type(target).__name__
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
