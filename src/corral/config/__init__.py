@@ -1,0 +1,1 @@
+"""TOML and dotted overrides become a validated configuration that says where each value is from."""

@@ -1,0 +1,31 @@
+"""What a run leaves behind, and what it shows while it is going on."""
+
+from corral.track.atomic import write_atomically
+from corral.track.episodes import SavedEpisode, read_episodes, write_episodes
+from corral.track.metrics_file import MetricLine
+from corral.track.run_folder import EpisodeFile, RunFolder
+from corral.track.summary import StageResult, versions
+from corral.track.tracker import (
+    CombinedTracker,
+    JsonlTracker,
+    MemoryTracker,
+    Tracker,
+    combine,
+)
+
+__all__ = [
+    "CombinedTracker",
+    "EpisodeFile",
+    "JsonlTracker",
+    "MemoryTracker",
+    "MetricLine",
+    "RunFolder",
+    "SavedEpisode",
+    "StageResult",
+    "Tracker",
+    "combine",
+    "read_episodes",
+    "versions",
+    "write_atomically",
+    "write_episodes",
+]
