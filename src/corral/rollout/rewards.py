@@ -135,9 +135,7 @@ async def score(
     )
 
 
-def weighted_sum(
-    rewards: Mapping[str, float | None], weights: Mapping[str, float]
-) -> float | None:
+def weighted_sum(rewards: Mapping[str, float | None], weights: Mapping[str, float]) -> float | None:
     """Σ weight × reward over the rewards that apply; None when none does."""
     present = [(weights[name], value) for name, value in rewards.items() if value is not None]
     return math.fsum(weight * value for weight, value in present) if present else None
@@ -170,11 +168,7 @@ _Seat = tuple[PlayedGroup, int]
 
 
 def _scorable(group: Group) -> list[int]:
-    return [
-        place
-        for place, episode in enumerate(group.episodes)
-        if not episode.outcome.is_fault()
-    ]
+    return [place for place, episode in enumerate(group.episodes) if not episode.outcome.is_fault()]
 
 
 def _environment_columns(
