@@ -1,0 +1,133 @@
+"""Run tool calls: arguments checked, errors told to the model, infrastructure told apart."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, cast
+
+from corral.env.arguments import ArgumentError
+from corral.env.threads import run_in_thread
+from corral.env.tools import Tool, discover_tools, refuse_clashes, tool_of
+from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a call answers: the content of the tool message."""
+
+    content: str | list[Any]
+    """Text, or a list of content blocks."""
+    is_error: bool = False
+    """Whether the call failed, and the content says why."""
+
+
+class ToolSet:
+    """The tools one kind of episode offers: plain functions first, then the environment's own."""
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        refuse_clashes(tools)
+        self.tools = tuple(tools)
+        self.names = tuple(tool.name for tool in tools)
+        self.schemas = [tool.schema for tool in tools]
+        """What chat templates show, in the same order."""
+        self._by_name = {tool.name: tool for tool in tools}
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of that name, if there is one."""
+        return self._by_name.get(name)
+
+    def bind(self, instance: object = None, *, executor: Executor | None = None) -> "BoundTools":
+        """The tools ready to be called on one environment instance.
+
+        Args:
+            instance: None when all tools are plain functions.
+            executor: Where synchronous functions run; the process's shared threads by default.
+        """
+        return BoundTools(self, instance, executor=executor)
+
+
+class BoundTools:
+    """The tools of one episode. Bind anew for each episode.
+
+    Calls may be made at the same time. The environment's synchronous methods then run one after
+    the other in the order of the calls, so that they need no locks; all else runs concurrently.
+    """
+
+    def __init__(
+        self, tool_set: ToolSet, instance: object, *, executor: Executor | None = None
+    ) -> None:
+        self._tool_set = tool_set
+        self._instance = instance
+        self._executor = executor
+        self._instance_lock = asyncio.Lock()
+
+    async def call(self, name: str, arguments: object) -> ToolResult:
+        """Run one call and say what came of it; whatever the model wrote, it never raises.
+
+        Raises:
+            InfrastructureFault: What the tool stands on failed (a connection, a time-out): that
+                says nothing about the model.
+        """
+        tool = self._tool_set.find(name)
+        if tool is None:
+            return _error(f"Tool {name} not found.")
+        try:
+            checked = tool.arguments.check(arguments)
+            return ToolResult(content=await self._run(tool, checked))
+        except ArgumentError as error:
+            return _error(str(error))
+        except InfrastructureFault:
+            raise
+        except INFRASTRUCTURE_ERRORS as error:
+            raise InfrastructureFault(f"{tool.source}: {type(error).__name__}: {error}") from error
+        except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
+            return _error(str(error))
+
+    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str | list[Any]:
+        function = tool.function or getattr(self._instance, tool.function_name)
+        if tool.is_async:
+            return _content(await function(**arguments))
+
+        def run() -> Any:
+            value = function(**arguments)
+            return value if inspect.isawaitable(value) else _content(value)
+
+        value = await self._in_thread(tool, run)
+        # A plain wrapper around an async function hands back what is yet to be awaited.
+        return _content(await value) if inspect.isawaitable(value) else value
+
+    async def _in_thread(self, tool: Tool, run: Callable[[], Any]) -> Any:
+        if tool.function is not None:
+            return await run_in_thread(run, executor=self._executor)
+        async with self._instance_lock:
+            return await run_in_thread(run, executor=self._executor)
+
+
+def tools_of(
+    standalone: Sequence[Callable[..., Any]] = (), environment_class: type | None = None
+) -> ToolSet:
+    """All tools of one kind of episode.
+
+    Raises:
+        ToolDefinitionError: A tool cannot be described, or two answer to the same name.
+    """
+    own = discover_tools(environment_class) if environment_class is not None else ()
+    return ToolSet([*(tool_of(function) for function in standalone), *own])
+
+
+def _error(text: str) -> ToolResult:
+    # The Python repr is what models of this trainer contract have always been shown.
+    return ToolResult(content=repr({"error": text}), is_error=True)
+
+
+def _content(value: Any) -> str | list[Any]:
+    if isinstance(value, list):
+        blocks = cast("list[Any]", value)
+        if blocks and all(isinstance(block, Mapping) and "type" in block for block in blocks):
+            return blocks
+    return str(cast("object", value))

@@ -1,0 +1,269 @@
+"""The life of an environment: prepared once, constructed as needed, reset, scored, closed."""
+
+import inspect
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, cast
+
+from corral.env.calls import ToolSet, tools_of
+from corral.env.contract import CLOSE, Observation
+from corral.env.threads import run_user_code
+from corral.errors import (
+    EnvironmentFault,
+    InfrastructureFault,
+    UsageError,
+    environment_boundary,
+)
+
+logger = logging.getLogger(__name__)
+
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EnvironmentKind:
+    """One environment factory, examined: everything that is the same for all its instances."""
+
+    name: str
+    """The name of the class; the environment's own reward is called after it."""
+    factory: Callable[[], Any]
+    cls: type
+    tools: ToolSet
+    """Plain functions the run adds, then the environment's own."""
+    has_reward: bool
+    """Whether it defines ``get_reward``."""
+    _unused: list[Any] = field(default_factory=list[Any], repr=False)
+
+    def construct(self) -> Any:
+        """An instance nobody uses yet: the examined one first, then new ones.
+
+        Each call beyond the first calls the factory exactly once, in the calling thread.
+        """
+        try:
+            return self._unused.pop()
+        except IndexError:
+            return _construct(self.factory, f"{self.name}()")
+
+
+def prepare(
+    factory: Callable[[], Any], *, standalone: Sequence[Callable[..., Any]] = ()
+) -> EnvironmentKind:
+    """Construct one instance and examine it: ``reset``, tools, reward.
+
+    Args:
+        factory: A class, or anything else callable without arguments that makes an environment.
+        standalone: Plain functions offered as tools next to the environment's own.
+
+    Raises:
+        UsageError: The factory makes no environment; the message names the remedy.
+        ToolDefinitionError: A method cannot be a tool.
+    """
+    what = _factory_name(factory)
+    _check_factory(factory, what)
+    instance = _construct(factory, what + "()")
+    cls = cast("type[Any]", type(instance))
+    name = cls.__name__
+    if not callable(getattr(instance, "reset", None)):
+        raise UsageError(
+            f"{name} must define a callable `reset`. Add: def reset(self, **kwargs) -> str | None"
+        )
+    has_reward = hasattr(cls, "get_reward")
+    if has_reward:
+        _check_get_reward(instance, name)
+    return EnvironmentKind(
+        name=name,
+        factory=factory,
+        cls=cls,
+        tools=tools_of(standalone, cls),
+        has_reward=has_reward,
+        _unused=[instance],
+    )
+
+
+def check_reset_columns(environment: object, columns: Iterable[str]) -> None:
+    """Check that ``reset`` takes a row with these columns.
+
+    Raises:
+        UsageError: It does not; the message names column, class and remedy.
+    """
+    name = type(environment).__name__
+    try:
+        signature = inspect.signature(cast("Any", environment).reset)
+    except (TypeError, ValueError):
+        return  # written in C or otherwise opaque: calling it will tell
+    parameters = signature.parameters.values()
+    given = list(columns)
+    accepted = [parameter.name for parameter in parameters if parameter.kind in _NAMED]
+    takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    foreign = [column for column in given if column not in accepted]
+    if foreign and not takes_any:
+        listed = ", ".join(repr(column) for column in foreign)
+        arguments = ", ".join(["self", *accepted, "**kwargs"])
+        raise UsageError(
+            f"{name}.reset does not take the dataset column{'s' * (len(foreign) > 1)} {listed}. "
+            f"Add the parameter or **kwargs, such as: def reset({arguments})"
+        )
+    for parameter in parameters:
+        is_required = parameter.default is inspect.Parameter.empty and parameter.kind in (
+            *_NAMED,
+            inspect.Parameter.POSITIONAL_ONLY,
+        )
+        if is_required and parameter.name not in given:
+            raise UsageError(
+                f"{name}.reset needs {parameter.name!r}, which the dataset row does not have "
+                f"(its columns: {', '.join(given) or 'none'}). Add the column, or a default: "
+                f"{parameter.name}=None"
+            )
+
+
+async def call_reset(
+    environment: object, row: Mapping[str, Any], *, executor: Executor | None = None
+) -> Observation:
+    """Start an episode: ``reset(**row)``, and what it has to add to the prompt.
+
+    Raises:
+        UsageError: ``reset`` does not take this row, or returns what is no observation.
+        EnvironmentFault: ``reset`` raised.
+        InfrastructureFault: What it stands on failed.
+    """
+    check_reset_columns(environment, row)
+    what = f"{type(environment).__name__}.reset"
+    with environment_boundary(what):
+        value = await run_user_code(cast("Any", environment).reset, dict(row), executor=executor)
+    if value is None or isinstance(value, str | list):
+        return cast("Observation", value)
+    raise UsageError(
+        f"{what} returned a {type(value).__name__} ({_shown(value)}). Return the text to show the "
+        "model, a list of content blocks, or None."
+    )
+
+
+async def call_get_reward(environment: object, *, executor: Executor | None = None) -> float | None:
+    """The environment's own reward; None where it has none to give.
+
+    Raises:
+        EnvironmentFault: ``get_reward`` raised, or returned what is no finite number.
+        InfrastructureFault: What it stands on failed.
+    """
+    function = getattr(environment, "get_reward", None)
+    if function is None:
+        return None
+    what = f"{type(environment).__name__}.get_reward"
+    with environment_boundary(what):
+        value = await run_user_code(function, executor=executor)
+        number = _as_float(value)
+    if value is None:
+        return None
+    if number is None or not math.isfinite(number):
+        raise EnvironmentFault(
+            f"{what} returned {_shown(value)}. Return a finite number, or None for no reward."
+        )
+    return number
+
+
+def is_done(environment: object) -> bool:
+    """Whether the environment says that its episode is over (its ``done``, if it has one).
+
+    A ``done`` that is a method is a tool, and says nothing.
+    """
+    with environment_boundary(f"{type(environment).__name__}.done"):
+        value = getattr(environment, "done", False)
+        return False if callable(value) else bool(value)
+
+
+def metrics(environment: object) -> dict[str, float]:
+    """The finite numbers in the environment's ``metrics``; everything else there is its own."""
+    with environment_boundary(f"{type(environment).__name__}.metrics"):
+        values = getattr(environment, "metrics", None)
+        if not isinstance(values, Mapping):
+            return {}
+        numbers = {
+            str(name): _as_float(value)
+            for name, value in cast("Mapping[object, object]", values).items()
+        }
+    return {
+        name: number
+        for name, number in numbers.items()
+        if number is not None and math.isfinite(number)
+    }
+
+
+async def close(environment: object, *, executor: Executor | None = None) -> None:
+    """Let the environment free what it holds; a failure to do so is logged, not raised."""
+    function = getattr(environment, CLOSE, None)
+    if not callable(function) or _required_parameters(function):
+        return
+    try:
+        with environment_boundary(f"{type(environment).__name__}.close"):
+            await run_user_code(function, executor=executor)
+    except (EnvironmentFault, InfrastructureFault) as fault:
+        logger.warning("%s", fault)
+
+
+def _construct(factory: Callable[[], Any], what: str) -> Any:
+    with environment_boundary(what):
+        return factory()
+
+
+def _factory_name(factory: object) -> str:
+    named = getattr(factory, "func", factory)  # a partial is called what it wraps
+    return getattr(named, "__name__", type(named).__name__)
+
+
+def _check_factory(factory: object, what: str) -> None:
+    if not callable(factory):
+        raise UsageError(
+            f"The environment factory is {_shown(factory)}, which cannot be called. Give the class "
+            f"{type(factory).__name__} itself, not an instance: each episode needs its own."
+        )
+    if inspect.iscoroutinefunction(factory):
+        raise UsageError(
+            f"The environment factory {what} is async. Make the instance in a plain function, and "
+            "connect in `async def reset`."
+        )
+    missing = _required_parameters(factory)
+    if missing:
+        values = ", ".join(f"{name}=..." for name in missing)
+        raise UsageError(
+            f"The environment factory {what} needs {', '.join(missing)}, but is called without "
+            f"arguments. Give: functools.partial({what}, {values})"
+        )
+
+
+def _check_get_reward(instance: Any, name: str) -> None:
+    if not callable(instance.get_reward):
+        raise UsageError(f"{name}.get_reward must be a method: def get_reward(self) -> float")
+    missing = _required_parameters(instance.get_reward)
+    if missing:
+        raise UsageError(
+            f"{name}.get_reward is called without arguments, but needs {', '.join(missing)}. "
+            "Keep what it needs on self: def get_reward(self) -> float"
+        )
+
+
+def _required_parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is inspect.Parameter.empty
+        and parameter.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    ]
+
+
+def _as_float(value: object) -> float | None:
+    if not isinstance(value, Real) and hasattr(value, "item"):
+        value = cast("Any", value).item()  # a number in an array library's clothes
+    return float(value) if isinstance(value, Real) else None
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:80] + "..."
