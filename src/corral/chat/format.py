@@ -1,0 +1,136 @@
+"""Messages to tokens and back for one tokenizer, append-only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from corral.chat.corral_template import corral_template
+from corral.chat.hermes import parse_turn
+from corral.chat.probe import PROBE_TOOL
+from corral.chat.proof import prove_prefix_extension
+from corral.chat.render import Renderer
+from corral.chat.suffix import SuffixRenderer
+from corral.chat.tokenizer import Tokenizer, decode, encode
+from corral.chat.tool_support import tokenizer_renderer
+from corral.chat.turn import Opening, find_opening, turn_text
+from corral.chat.turn_end import TurnEnd, find_turn_end
+from corral.records import Finish, Message, ParsedTurn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatFormat:
+    """How one tokenizer writes and reads conversations.
+
+    A conversation is ``prompt_ids``, then in turn the ids the model sampled and ``suffix_ids``;
+    nothing is rendered twice and ids are only ever appended. ``turn_ids`` stands in for sampled
+    ids where a turn is demonstrated rather than sampled.
+    """
+
+    renderer: Renderer
+    opening: Opening
+    turn_end: TurnEnd
+    suffixes: SuffixRenderer
+
+    @classmethod
+    def for_tokenizer(
+        cls,
+        tokenizer: Tokenizer,
+        *,
+        template_kwargs: Mapping[str, Any] | None = None,
+        tools: Sequence[dict[str, Any]] | None = None,
+        extra_stop_ids: Sequence[int] = (),
+        needs_tools: bool = True,
+    ) -> "ChatFormat":
+        """The format of a tokenizer's own template, or ours where that has no place for tools.
+
+        The tokenizer is used as it is and never changed.
+
+        Args:
+            template_kwargs: Extra variables of the template, such as ``enable_thinking``.
+            tools: Schemas of the tools the run uses; the proof renders them.
+            extra_stop_ids: More ids that end a turn, such as those of a generation config.
+            needs_tools: Whether any conversation has tools; without, there is nothing to prove.
+
+        Raises:
+            TemplateError: The template cannot be extended turn by turn.
+        """
+        renderer = _renderer_for(tokenizer, template_kwargs or {}, needs_tools=needs_tools)
+        turn_end = find_turn_end(renderer, extra_stop_ids)
+        chat = cls(
+            renderer=renderer,
+            opening=find_opening(renderer),
+            turn_end=turn_end,
+            suffixes=SuffixRenderer(renderer, turn_end),
+        )
+        if needs_tools:
+            chat.prove(tools)
+        return chat
+
+    @property
+    def template(self) -> str | None:
+        """Our template's source when it is used, None when the tokenizer's own is.
+
+        Save it next to a trained model, so that others render conversations alike.
+        """
+        return self.renderer.template
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The ids that end a turn."""
+        return self.turn_end.stop_ids
+
+    @property
+    def opens_thinking(self) -> bool:
+        """Whether the prompt ends inside a reasoning block."""
+        return self.opening.opens_thinking
+
+    def prompt_ids(
+        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] | None = None
+    ) -> list[int]:
+        """The conversation up to where the model speaks first."""
+        return self.renderer.ids(messages, tools=tools, opens_turn=True)
+
+    def suffix_ids(self, messages: Sequence[Message]) -> list[int]:
+        """What follows a sampled turn that ended in a stop token, up to the model's next turn.
+
+        Args:
+            messages: The results of all its calls, in order, with the tools' names; or a user
+                message.
+        """
+        return self.suffixes.ids(messages)
+
+    def turn_ids(self, message: Message) -> list[int]:
+        """An assistant message as the model would sample it, stop token included."""
+        text = turn_text(self.renderer, self.opening, self.turn_end, message)
+        return encode(self.renderer.tokenizer, text)
+
+    def parse(self, ids: Sequence[int], *, finish: Finish) -> ParsedTurn:
+        """What a sampled turn says; never raises, whatever the model wrote."""
+        is_ended = bool(ids) and ids[-1] in self.stop_ids
+        text = decode(self.renderer.tokenizer, ids[:-1] if is_ended else ids)
+        return parse_turn(
+            text,
+            opens_thinking=self.opens_thinking,
+            is_truncated=finish is Finish.LENGTH,
+        )
+
+    def prove(self, tools: Sequence[dict[str, Any]] | None = None) -> None:
+        """Show that conversations can be extended turn by turn, or raise TemplateError."""
+        prove_prefix_extension(
+            self.renderer,
+            self.opening,
+            self.turn_end,
+            self.suffixes,
+            [*(tools or ()), PROBE_TOOL],
+        )
+
+
+def _renderer_for(
+    tokenizer: Tokenizer, options: Mapping[str, Any], *, needs_tools: bool
+) -> Renderer:
+    if tokenizer.chat_template and not needs_tools:
+        return Renderer(tokenizer=tokenizer, template=None, options=options)
+    theirs = tokenizer_renderer(tokenizer, options)
+    if theirs is not None:
+        return theirs
+    return Renderer(tokenizer=tokenizer, template=corral_template(tokenizer), options=options)

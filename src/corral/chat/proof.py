@@ -1,0 +1,78 @@
+"""The proof that a template can be extended turn by turn, on a dummy tool conversation."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from corral.chat.hermes import THINK_CLOSE, THINK_OPEN
+from corral.chat.probe import probe_call, probe_result, probe_value
+from corral.chat.render import Renderer
+from corral.chat.suffix import SuffixRenderer
+from corral.chat.tokenizer import encode, first_difference
+from corral.chat.turn import Opening, turn_text
+from corral.chat.turn_end import TurnEnd
+from corral.errors import TemplateError
+from corral.records import Message
+
+_THINK = re.compile(rf"{THINK_OPEN}.*?{THINK_CLOSE}\s*", re.DOTALL)
+
+
+def prove_prefix_extension(
+    renderer: Renderer,
+    opening: Opening,
+    turn_end: TurnEnd,
+    suffixes: SuffixRenderer,
+    tools: Sequence[dict[str, Any]],
+) -> None:
+    """Build a three-turn conversation by appending and compare it with the template's own.
+
+    Two things must hold. Apart from reasoning, which many templates drop from history, the
+    appended text is the rendered text. And at each boundary between a sampled turn and what
+    follows it, the appended ids are the ids of the rendered text.
+
+    Raises:
+        TemplateError: They differ; the message shows the first differing tokens.
+    """
+    tokenizer = renderer.tokenizer
+    messages: list[Message] = [{"role": "user", "content": "dummy"}]
+    appended = renderer.text(messages, tools=tools, opens_turn=True)
+    for turn in range(2):
+        said = _said(opening, turn)
+        heard = probe_result(turn)
+        messages += [said, heard]
+        appended += turn_text(renderer, opening, turn_end, said) + suffixes.text([heard])
+        rendered = renderer.text(messages, tools=tools, opens_turn=True)
+        _compare_text(renderer, rendered, appended)
+
+        anchor = rendered.rindex(probe_value(turn))
+        end = turn_end.first_after(rendered, anchor)
+        before = rendered[:end]
+        expected = encode(tokenizer, before) + suffixes.ids([heard])
+        difference = first_difference(tokenizer, expected, encode(tokenizer, rendered))
+        if difference:
+            raise TemplateError(
+                "Ids appended after a sampled turn are not the ids of the rendered conversation: "
+                f"{difference}."
+            )
+
+
+def _said(opening: Opening, turn: int) -> Message:
+    message = probe_call(turn)
+    if not opening.closes_thinking:
+        message["reasoning_content"] = "Thought."
+    return message
+
+
+def _compare_text(renderer: Renderer, rendered: str, appended: str) -> None:
+    plain_rendered, plain_appended = (_THINK.sub("", text) for text in (rendered, appended))
+    if plain_rendered == plain_appended:
+        return
+    tokenizer = renderer.tokenizer
+    difference = first_difference(
+        tokenizer, encode(tokenizer, plain_rendered), encode(tokenizer, plain_appended)
+    )
+    raise TemplateError(
+        "The chat template is not prefix-extending: a conversation that grows turn by turn is "
+        f"rendered differently later ({difference or 'same ids, different text'}). Use a template "
+        "that renders earlier turns alike."
+    )

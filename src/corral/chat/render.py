@@ -1,0 +1,137 @@
+"""Conversations as the text a chat template makes of them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from corral.chat.tokenizer import Tokenizer, encode
+from corral.errors import TemplateError
+from corral.records import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renderer:
+    """A chat template with everything that decides how it renders."""
+
+    tokenizer: Tokenizer
+    template: str | None
+    """None: the tokenizer's own."""
+    options: Mapping[str, Any]
+    """Extra variables of the template, such as ``enable_thinking``."""
+    arguments_as_text: bool = False
+    """The template wants the arguments of a call as a JSON string, not as a mapping."""
+    call_ids: bool = False
+    """The template wants an id on each call and on the result that answers it."""
+
+    def text(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[dict[str, Any]] | None = None,
+        opens_turn: bool = False,
+    ) -> str:
+        """The conversation as text; ``opens_turn`` leads up to where the model speaks."""
+        plain = [plain_message(message, self.arguments_as_text) for message in messages]
+        if self.call_ids:
+            _number_calls(plain)
+        try:
+            return str(
+                self.tokenizer.apply_chat_template(
+                    plain,
+                    # Templates ask whether tools are None; an empty list would announce none.
+                    tools=list(tools) if tools else None,
+                    chat_template=self.template,
+                    add_generation_prompt=opens_turn,
+                    tokenize=False,
+                    **self.options,
+                )
+            )
+        except Exception as error:
+            # A template is a program we did not write: it may raise anything.
+            roles = ", ".join(str(message["role"]) for message in messages)
+            raise TemplateError(
+                f"The chat template failed on messages with roles [{roles}]: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def ids(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[dict[str, Any]] | None = None,
+        opens_turn: bool = False,
+    ) -> list[int]:
+        """The conversation as ids."""
+        return encode(self.tokenizer, self.text(messages, tools=tools, opens_turn=opens_turn))
+
+
+def plain_message(message: Message, arguments_as_text: bool) -> dict[str, Any]:
+    """The message in the one shape templates agree on; the original is left alone.
+
+    Content is never None or missing, reasoning and calls are absent rather than empty, arguments
+    are a mapping unless the template wants text.
+    """
+    plain: dict[str, Any] = {**message, "content": plain_content(message.get("content"))}
+    if plain.get("reasoning_content") is None:
+        plain.pop("reasoning_content", None)
+    calls = cast("list[dict[str, Any]]", plain.pop("tool_calls", None) or [])
+    if calls:
+        plain["tool_calls"] = [_plain_call(call, arguments_as_text) for call in calls]
+    return plain
+
+
+def plain_content(content: object) -> object:
+    """Text where the content is text, also in blocks; blocks of other kinds stay blocks."""
+    if content is None:
+        return ""
+    if not isinstance(content, list):
+        return content
+    blocks = cast("list[Any]", content)
+    texts = [_block_text(block) for block in blocks]
+    return "".join(cast("list[str]", texts)) if None not in texts else blocks
+
+
+def _number_calls(messages: Sequence[dict[str, Any]]) -> None:
+    """Give calls without an id one, and each result the id of the call it answers."""
+    unanswered: list[str] = []
+    count = 0
+    for message in messages:
+        if message["role"] == "tool":
+            message.setdefault("tool_call_id", unanswered.pop(0) if unanswered else "call00000")
+            continue
+        unanswered = []
+        for call in cast("list[dict[str, Any]]", message.get("tool_calls", [])):
+            # Nine letters and digits is what the strictest templates ask of an id.
+            unanswered.append(call.setdefault("id", f"call{count:05d}"))
+            count += 1
+
+
+def _block_text(block: object) -> str | None:
+    if not isinstance(block, Mapping):
+        return None
+    fields = cast("Mapping[str, Any]", block)
+    text = fields.get("text")
+    return text if fields.get("type") == "text" and isinstance(text, str) else None
+
+
+def _plain_call(call: Mapping[str, Any], arguments_as_text: bool) -> dict[str, Any]:
+    function: dict[str, Any] = dict(call.get("function") or call)
+    arguments: Any = function.get("arguments")
+    if isinstance(arguments, str):
+        arguments = _mapping_or_text(arguments)
+    if arguments is None:
+        arguments = dict[str, Any]()
+    if arguments_as_text and not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    function["arguments"] = arguments
+    kept = {key: value for key, value in call.items() if key == "id"}
+    return {**kept, "type": "function", "function": function}
+
+
+def _mapping_or_text(text: str) -> Any:
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return cast("Any", value) if isinstance(value, dict) else text

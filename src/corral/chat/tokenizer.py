@@ -1,0 +1,86 @@
+"""What chat needs of a tokenizer, and the few questions it asks one."""
+
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Protocol
+
+SHOWN_TOKENS = 8
+"""How many tokens on each side an explanation of a difference shows."""
+
+
+class Tokenizer(Protocol):
+    """The part of a ``transformers`` tokenizer that turns conversations into ids and back."""
+
+    @property
+    def eos_token_id(self) -> int | None: ...
+
+    @property
+    def all_special_ids(self) -> Sequence[int]: ...
+
+    @property
+    def chat_template(self) -> Any: ...
+
+    def get_added_vocab(self) -> Mapping[str, int]: ...
+
+    def encode(self, text: str, *, add_special_tokens: bool = ...) -> Any: ...
+
+    def decode(
+        self,
+        token_ids: Any,
+        skip_special_tokens: bool = ...,
+        *,
+        clean_up_tokenization_spaces: bool = ...,
+    ) -> Any: ...
+
+    def apply_chat_template(
+        self,
+        conversation: Any,
+        tools: Any = ...,
+        *,
+        chat_template: str | None = ...,
+        add_generation_prompt: bool = ...,
+        tokenize: bool = ...,
+        **kwargs: Any,
+    ) -> Any: ...
+
+
+def encode(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of ``text`` as it stands: nothing is added before or after."""
+    return [int(token) for token in tokenizer.encode(text, add_special_tokens=False)]
+
+
+def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """The text of ``ids``, special tokens included and spaces left alone."""
+    return str(
+        tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    )
+
+
+def single_token(tokenizer: Tokenizer, text: str) -> int | None:
+    """The id that alone stands for ``text``, or None when it takes several."""
+    ids = encode(tokenizer, text)
+    return ids[0] if len(ids) == 1 and decode(tokenizer, ids) == text else None
+
+
+def is_marker(tokenizer: Tokenizer, token: int) -> bool:
+    """Whether a token is set apart from ordinary text, so that text never merges with it."""
+    return token in tokenizer.all_special_ids or token in tokenizer.get_added_vocab().values()
+
+
+def first_difference(
+    tokenizer: Tokenizer, expected: Sequence[int], found: Sequence[int]
+) -> str | None:
+    """Where two id sequences part, shown as text token by token; None when they are equal."""
+    for index, (left, right) in enumerate(zip_longest(expected, found)):
+        if left != right:
+            return (
+                f"first difference at token {index}: "
+                f"expected {_shown(tokenizer, expected, index)}, "
+                f"found {_shown(tokenizer, found, index)}"
+            )
+    return None
+
+
+def _shown(tokenizer: Tokenizer, ids: Sequence[int], index: int) -> str:
+    tokens = [f"{decode(tokenizer, [token])!r}" for token in ids[index : index + SHOWN_TOKENS]]
+    return " ".join(tokens) if tokens else "the end"
