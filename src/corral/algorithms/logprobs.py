@@ -1,0 +1,100 @@
+"""Log probabilities of the trained tokens, without ever holding logits for the whole batch.
+
+A vocabulary is fifty to a hundred times wider than a hidden state, so logits dominate memory. The
+transformer runs once; its output head is applied only at positions that predict a trained token,
+some at a time, and again in the backward pass instead of being kept.
+"""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.utils import checkpoint as recompute
+
+from corral.algorithms.output_head import OutputHead, find_output_head
+from corral.algorithms.packing import MicroBatch
+from corral.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLogprobs:
+    """The model's view of the trained tokens, [N]."""
+
+    logprobs: Tensor
+    entropies: Tensor | None
+
+
+def token_logprobs(
+    model: nn.Module,
+    microbatch: MicroBatch,
+    *,
+    temperature: float = 1.0,
+    chunk_tokens: int = 1024,
+    with_entropy: bool = False,
+) -> TokenLogprobs:
+    """The logprob of each trained token, and the entropy of the distribution it was drawn from.
+
+    Logits are divided by ``temperature`` in at least float32 before the log-softmax, as the engine
+    does when it samples. Gradients flow into both results. Call it under the autocast context that
+    training uses; with ``torch.no_grad`` nothing is kept or recomputed.
+
+    Args:
+        model: A causal language model of ``transformers``, or a PEFT wrapper of one; not wrapped
+            for distribution in a way that needs its own ``forward`` (wrap the caller instead).
+        chunk_tokens: How many positions have logits at a time.
+    """
+    if temperature <= 0:
+        raise UsageError(f"The temperature is {temperature}: training needs one above 0.")
+    if chunk_tokens < 1:
+        raise UsageError(f"chunk_tokens is {chunk_tokens}: choose 1 or more.")
+    head = find_output_head(model, microbatch.input_ids)
+    features = _features(model, microbatch, head)[microbatch.source]
+    scorer = _Scorer(head=head, temperature=temperature, with_entropy=with_entropy)
+    # An empty batch still makes one empty chunk, so that its loss has a (zero) gradient.
+    chunks = torch.split(features, chunk_tokens)
+    targets = torch.split(microbatch.targets, chunk_tokens)
+    parts = [_run(scorer, *pair) for pair in zip(chunks, targets, strict=True)]
+    stacked = torch.cat(parts, dim=1)
+    return TokenLogprobs(logprobs=stacked[0], entropies=stacked[1] if with_entropy else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scorer:
+    """From features at some positions to [1 or 2, positions]: logprobs, then entropies."""
+
+    head: OutputHead | None
+    """None when the features are logits already."""
+    temperature: float
+    with_entropy: bool
+
+    def __call__(self, features: Tensor, targets: Tensor) -> Tensor:
+        logits = features if self.head is None else self.head(features)
+        precise = torch.promote_types(logits.dtype, torch.float32)
+        scaled = logits.to(precise) / self.temperature
+        normaliser = scaled.logsumexp(dim=-1)
+        logprobs = scaled.gather(-1, targets[:, None]).squeeze(-1) - normaliser
+        if not self.with_entropy:
+            return logprobs[None]
+        probabilities = (scaled - normaliser[:, None]).exp()
+        entropies = normaliser - (probabilities * scaled).sum(dim=-1)
+        return torch.stack([logprobs, entropies])
+
+
+def _run(scorer: _Scorer, features: Tensor, targets: Tensor) -> Tensor:
+    if not torch.is_grad_enabled():
+        return scorer(features, targets)
+    return cast(Any, recompute).checkpoint(scorer, features, targets, use_reentrant=False)
+
+
+def _features(model: nn.Module, microbatch: MicroBatch, head: OutputHead | None) -> Tensor:
+    """[lines × length, width] hidden states, or logits when the head can't be applied apart."""
+    module: Any = model if head is None else head.transformer
+    output = module(
+        input_ids=microbatch.input_ids,
+        attention_mask=microbatch.attention_mask,
+        position_ids=microbatch.position_ids,
+        use_cache=False,
+    )
+    features: Tensor = output.logits if head is None else output.last_hidden_state
+    return features.flatten(0, 1)

@@ -1,0 +1,1 @@
+"""The per-token terms of the losses, one small file a family."""
