@@ -3,6 +3,7 @@
 from corral.track.atomic import write_atomically
 from corral.track.episodes import SavedEpisode, read_episodes, write_episodes
 from corral.track.metrics_file import MetricLine
+from corral.track.progress import ProgressTracker
 from corral.track.run_folder import EpisodeFile, RunFolder
 from corral.track.summary import StageResult, versions
 from corral.track.tracker import (
@@ -19,6 +20,7 @@ __all__ = [
     "JsonlTracker",
     "MemoryTracker",
     "MetricLine",
+    "ProgressTracker",
     "RunFolder",
     "SavedEpisode",
     "StageResult",
