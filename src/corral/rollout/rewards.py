@@ -13,11 +13,11 @@ import inspect
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from corral.env.threads import run_in_thread
 from corral.errors import UsageError
 from corral.records import Episode, Group, Message
 from corral.rollout.played import PlayedGroup
@@ -92,7 +92,6 @@ async def score(
     functions: Sequence[RewardFunction] = (),
     *,
     trainer_state: object = None,
-    executor: Executor | None = None,
 ) -> Scored:
     """Call every reward function once over all episodes that can be scored, and add up.
 
@@ -112,7 +111,7 @@ async def score(
     seats = [(group, place) for group in played for place in _scorable(group.group)]
     log = _Log(count=len(seats))
     arguments = _arguments(seats, trainer_state, log)
-    values = await _call_all(functions, arguments, len(seats), executor) if seats else {}
+    values = await _call_all(functions, arguments, len(seats)) if seats else {}
     rewards: list[dict[str, float | None]] = []
     for row, (group, place) in enumerate(seats):
         own = group.group.episodes[place].rewards
@@ -226,15 +225,13 @@ async def _call_all(
     functions: Sequence[RewardFunction],
     arguments: Mapping[str, Any],
     count: int,
-    executor: Executor | None,
 ) -> dict[str, list[float | None]]:
     returned: dict[str, Any] = {}
     asynchronous = [function for function in functions if _is_async(function.function)]
-    loop = asyncio.get_running_loop()
     for function in functions:
         if function not in asynchronous:
             call = partial(_call, function, arguments)
-            returned[function.name] = await loop.run_in_executor(executor, call)
+            returned[function.name] = await run_in_thread(call)
     awaited = await asyncio.gather(*(_call_async(each, arguments) for each in asynchronous))
     returned |= dict(zip((each.name for each in asynchronous), awaited, strict=True))
     return {each.name: _values(each.name, returned[each.name], count) for each in functions}

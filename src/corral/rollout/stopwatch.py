@@ -1,7 +1,7 @@
 """Wall time by part."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -13,7 +13,7 @@ class Stopwatch:
         self._parts: dict[str, float] = {}
 
     @contextmanager
-    def part(self, name: str) -> Iterator[None]:
+    def part(self, name: str) -> Generator[None]:
         """Count the time inside towards ``name``, whether or not it ends in an error."""
         begin = time.perf_counter()
         try:

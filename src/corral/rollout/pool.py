@@ -1,0 +1,52 @@
+"""The environments of a player: constructed once, reset for every episode."""
+
+import asyncio
+
+from corral.env import EnvironmentKind, close
+from corral.env.threads import run_in_thread
+
+
+class EnvironmentPool:
+    """The instances of one kind of environment, one for each seat.
+
+    The i-th episode of a kind always plays in the instance on seat i. Instances are constructed
+    when a seat is taken for the first time, one after another in the order of taking, so that a
+    factory is called exactly as often as there are concurrent episodes and need not be
+    thread-safe. An instance is constructed and called in threads, never in two at the same time,
+    but not always in the same one.
+    """
+
+    def __init__(self, kind: EnvironmentKind) -> None:
+        self._kind = kind
+        self._instances: dict[int, object] = {}
+        self._worn: set[int] = set()
+
+    async def take(self, seat: int, *, turn: asyncio.Lock) -> object:
+        """The instance on a seat, constructed if there is none.
+
+        Args:
+            turn: Held while constructing. It belongs to the caller's event loop, which this object
+                outlives.
+        """
+        async with turn:
+            if seat in self._worn:
+                await self.discard(seat)
+            if seat not in self._instances:
+                self._instances[seat] = await run_in_thread(self._kind.construct)
+            return self._instances[seat]
+
+    def wear_out(self, seat: int) -> None:
+        """Have the instance replaced before its next episode; a call may still be running in it."""
+        self._worn.add(seat)
+
+    async def discard(self, seat: int) -> None:
+        """Close the instance on a seat and leave the seat empty."""
+        self._worn.discard(seat)
+        instance = self._instances.pop(seat, None)
+        if instance is not None:
+            await close(instance)
+
+    async def aclose(self) -> None:
+        """Close every instance; the pool may be used again and then constructs new ones."""
+        for seat in list(self._instances):
+            await self.discard(seat)
