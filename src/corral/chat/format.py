@@ -90,14 +90,17 @@ class ChatFormat:
         """The conversation up to where the model speaks first."""
         return self.renderer.ids(messages, tools=tools, opens_turn=True)
 
-    def suffix_ids(self, messages: Sequence[Message]) -> list[int]:
+    def suffix_ids(
+        self, messages: Sequence[Message], assistant: Message | None = None
+    ) -> list[int]:
         """What follows a sampled turn that ended in a stop token, up to the model's next turn.
 
         Args:
-            messages: The results of all its calls, in order, with the tools' names; or a user
-                message.
+            messages: The results of all its calls, in order, or a user message.
+            assistant: The turn they follow; names the results that don't say which tool they are
+                from.
         """
-        return self.suffixes.ids(messages)
+        return self.suffixes.ids(messages, assistant=assistant)
 
     def turn_ids(self, message: Message) -> list[int]:
         """An assistant message as the model would sample it, stop token included."""

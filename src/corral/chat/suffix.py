@@ -8,12 +8,12 @@ and is kept, so that a turn costs the tokenisation of its results and nothing el
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from corral.chat.render import Renderer, plain_content
 from corral.chat.tokenizer import encode, first_difference
 from corral.chat.turn_end import PROBE_TEXT, TurnEnd
-from corral.errors import TemplateError
+from corral.errors import TemplateError, UsageError
 from corral.records import Message, ToolCall
 
 _AWKWARD = ' "{}":\n\\é\'<b> '
@@ -35,12 +35,12 @@ class SuffixRenderer:
     _pieces: dict[_Key, tuple[str, ...] | None] = field(default_factory=dict[Any, Any])
     """Text around the contents, by roles and names; None where contents are not left as is."""
 
-    def ids(self, messages: Sequence[Message]) -> list[int]:
+    def ids(self, messages: Sequence[Message], *, assistant: Message | None = None) -> list[int]:
         """The ids between the stop token of a sampled turn and where the model speaks again.
 
         Encoded after the stop token, whose neighbours never merge with it.
         """
-        text = self.text(messages)
+        text = self.text(messages, assistant=assistant)
         tokenizer, stop = self.renderer.tokenizer, self.turn_end
         ids = encode(tokenizer, stop.text + text)
         if ids[:1] != [stop.token]:
@@ -51,10 +51,11 @@ class SuffixRenderer:
             )
         return ids[1:]
 
-    def text(self, messages: Sequence[Message]) -> str:
+    def text(self, messages: Sequence[Message], *, assistant: Message | None = None) -> str:
         """The suffix as text."""
         if not messages:
-            raise TemplateError("No messages to append after the sampled turn.")
+            raise UsageError("There is no message to append after the assistant's turn.")
+        messages = _named(messages, assistant)
         key = tuple((message["role"], message.get("name", "")) for message in messages)
         if key not in self._pieces:
             if len(self._pieces) >= MAX_KEPT:
@@ -111,6 +112,24 @@ class SuffixRenderer:
                 failure = failure or error
         assert failure is not None
         raise failure
+
+
+def _named(messages: Sequence[Message], assistant: Message | None) -> list[Message]:
+    """Results with the names of the calls they answer, and without ids.
+
+    Ids tie a result to a call of the real turn, and the dummy turn has other calls.
+    """
+    calls = assistant.get("tool_calls", []) if assistant else []
+    names = [str(call.get("function", call).get("name", "")) for call in calls or []]
+    named: list[Message] = []
+    for message in messages:
+        plain = cast("Any", {k: v for k, v in message.items() if k != "tool_call_id"})
+        if message["role"] == "tool":
+            name = names.pop(0) if names else ""
+            if name and not message.get("name"):
+                plain["name"] = name
+        named.append(plain)
+    return named
 
 
 def _with_contents(messages: Sequence[Message], contents: Sequence[str]) -> list[Message]:
