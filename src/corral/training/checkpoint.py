@@ -1,0 +1,105 @@
+"""Checkpoints: tensors and JSON only, whole or absent.
+
+A checkpoint is written into a hidden folder and renamed when complete, so a kill at any moment
+leaves the previous one untouched. Everything random in a run derives from its seed and step, so
+weights, optimiser moments and the step are all there is to save.
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+PREFIX = "checkpoint-"
+
+
+def save_checkpoint(
+    folder: Path,
+    step: int,
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+    keep: int | None,
+) -> Path:
+    """Write checkpoint ``step`` atomically and drop all but the newest ``keep``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target, draft = folder / f"{PREFIX}{step}", folder / f".draft-{PREFIX}{step}"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir()
+    save_file(_trainable_tensors(model), draft / "model.safetensors")
+    tensors, groups = _flatten_optimizer(optimizer)
+    save_file(tensors, draft / "optimizer.safetensors")
+    text = json.dumps({"step": step, "optimizer_groups": groups, **state}, indent=1)
+    (draft / "state.json").write_text(text, encoding="utf-8")
+    _flush_to_disk(draft)
+    shutil.rmtree(target, ignore_errors=True)
+    os.replace(draft, target)
+    for old in checkpoints(folder)[: -keep or None] if keep else []:
+        shutil.rmtree(old)
+    return target
+
+
+def load_checkpoint(
+    path: Path, *, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> dict[str, Any]:
+    """Restore weights and optimiser in place; returns the state that was saved with them."""
+    state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    own = _trainable_parameters(model)
+    saved = load_file(path / "model.safetensors")
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(saved[name])
+    tensors = load_file(path / "optimizer.safetensors")
+    moments: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in tensors.items():
+        index, _, field = name.partition(".")
+        moments.setdefault(int(index), {})[field] = tensor
+    optimizer.load_state_dict({"state": moments, "param_groups": state["optimizer_groups"]})
+    return state
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Complete checkpoints in ``folder``, oldest step first."""
+    found = [path for path in folder.glob(f"{PREFIX}*") if (path / "state.json").is_file()]
+    return sorted(found, key=step_of)
+
+
+def step_of(path: Path) -> int:
+    """The step a checkpoint was made after."""
+    return int(path.name.removeprefix(PREFIX))
+
+
+def _trainable_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    # Tied weights appear once: named_parameters removes duplicates.
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def _trainable_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {
+        name: p.detach().cpu().contiguous() for name, p in _trainable_parameters(model).items()
+    }
+
+
+def _flatten_optimizer(
+    optimizer: torch.optim.Optimizer,
+) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
+    state = optimizer.state_dict()
+    tensors = {
+        f"{index}.{field}": torch.as_tensor(value).detach().cpu().contiguous()
+        for index, fields in state["state"].items()
+        for field, value in fields.items()
+    }
+    return tensors, state["param_groups"]
+
+
+def _flush_to_disk(folder: Path) -> None:
+    """Force the files out before the rename makes them count."""
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())

@@ -1,0 +1,391 @@
+"""GRPO: play groups of episodes, compare them, learn from the difference.
+
+The whole method is :meth:`GRPOTrainer.train`, to be read top to bottom::
+
+    tasks -> play -> score -> advantages -> samples -> optimiser step(s) -> new weights -> ...
+"""
+
+import copy
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from accelerate.utils import gather_object
+from torch import nn
+
+from corral.algorithms import group_advantages, trainable
+from corral.chat import ChatFormat
+from corral.engines.protocol import Engine
+from corral.engines.torch_engine import TorchEngine
+from corral.env import EnvironmentKind, prepare, tools_of
+from corral.errors import UsageError
+from corral.records import Episode, Sample, SamplingParams
+from corral.rollout import (
+    Limits,
+    Player,
+    RewardFunction,
+    Scored,
+    reward_functions,
+    reward_matrix,
+    run,
+    samples,
+    score,
+)
+from corral.rollout.seeds import shuffled
+from corral.track import JsonlTracker, RunFolder, Tracker, combine
+from corral.training.batching import plan_batches
+from corral.training.checkpoint import checkpoints
+from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
+from corral.training.grpo_config import GRPOConfig
+from corral.training.learner import Learner
+from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
+from corral.training.policy_step import PolicyStep
+from corral.training.saving import save_pretrained
+from corral.training.state import TrainerState, TrainOutput
+from corral.training.tasks import TaskSource, rows_of
+
+Factory = Callable[[], Any]
+
+
+class GRPOTrainer:
+    """Trains a causal language model by playing in environments.
+
+    Example::
+
+        trainer = GRPOTrainer(
+            model="path-or-hub-id",
+            environment_factory=GuessNumber,
+            train_dataset=[{"prompt": "Find the number.", "secret": 7}],
+            args=GRPOConfig(output_dir="runs/guess", max_steps=50),
+        )
+        trainer.train()
+
+    Args:
+        model: A folder, a hub id, or a loaded ``transformers`` model (which is trained in place).
+        reward_funcs: One function or several; see ``corral.rollout.score`` for what they get.
+            Optional when the environment has ``get_reward``.
+        args: The configuration.
+        train_dataset: Rows to play: a list of dicts or a map-style dataset. Optional with a single
+            environment and ``max_steps``: the prompt is then what ``reset`` returns.
+        processing_class: The tokenizer; None: the one beside the model.
+        peft_config: Trains a LoRA adapter instead of the whole model.
+        tools: Plain functions the model may call in every task.
+        environment_factory: A class (or anything callable without arguments that makes an
+            environment), or several by the name that the column ``environment`` holds.
+        engine: What samples; None: the built-in engine on the very module that is trained.
+        tracker: Receives each logged step besides the run folder's ``metrics.jsonl``.
+        stage: Name of this training within its run folder.
+
+    Raises:
+        UsageError: Something does not fit together; nothing has been trained then.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | nn.Module,
+        reward_funcs: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
+        args: GRPOConfig | None = None,
+        train_dataset: Any = None,
+        *,
+        processing_class: Any = None,
+        peft_config: Any = None,
+        tools: Sequence[Callable[..., Any]] = (),
+        environment_factory: Factory | Mapping[str, Factory] | None = None,
+        engine: Engine | None = None,
+        tracker: Tracker | None = None,
+        stage: str = "grpo",
+    ) -> None:
+        self.args = args or GRPOConfig()
+        self.stage = stage
+        self.environment_kinds = _environment_kinds(environment_factory, tools)
+        self.reward_funcs = reward_functions(reward_funcs, self.args.reward_weights)
+        _check_reward_source(self.reward_funcs, self.environment_kinds)
+        rows = _rows(train_dataset, self.environment_kinds, self.args)
+        self.processing_class = load_tokenizer(model, processing_class)
+        self.model = with_adapter(load_model(model, self.args.model_init_kwargs), peft_config)
+        self.chat = _chat(self.processing_class, self.model, self.environment_kinds, tools, self.args)
+        self.learner = Learner(self.model, self.args)
+        self.accelerator = self.learner.accelerator
+        self.plan = plan_batches(self.args, self.accelerator.num_processes)
+        self.source = TaskSource(
+            rows,
+            per_generation=self.plan.tasks,
+            seed=self.args.seed,
+            is_shuffled=self.args.shuffle_dataset,
+        )
+        self.state = TrainerState(max_steps=self._planned_steps())
+        self.learner.schedule(self.state.max_steps)
+        self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
+        self.player = self._player(tools)
+        self._policy_step = PolicyStep(self.learner, self.args, self._reference(peft_config))
+        self.run_folder = RunFolder(Path(self.args.output_dir or _default_output(model)))
+        self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
+
+    def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
+        """Play and learn until ``max_steps``; returns when the last checkpoint is written.
+
+        Args:
+            resume_from_checkpoint: A checkpoint folder, or True for the newest one of the run (or a
+                fresh start if there is none). The remaining steps are those of an unbroken run.
+        """
+        self.run_folder.create()
+        self._resume(resume_from_checkpoint)
+        losses: list[float] = []
+        while self.state.global_step < self.state.max_steps:
+            started = time.perf_counter()
+            scored, seconds = self._play(self.state.global_step // self.plan.steps)
+            batch = self._samples(scored)
+            numbers = self._episode_numbers(scored, seconds)
+            old = self._policy_step.old_logprobs(batch) if self.plan.steps > 1 else None
+            for part in self._slices(batch):
+                if self.state.global_step >= self.state.max_steps:
+                    break
+                step, learned = self._policy_step(part, old)
+                losses.append(step.loss)
+                self.state.global_step = self.learner.step
+                now = time.perf_counter()
+                self._log({
+                    **numbers,
+                    **learned,
+                    "loss": step.loss,
+                    "grad_norm": step.grad_norm,
+                    "learning_rate": step.learning_rate,
+                    "step_time": now - started,
+                    "time/learn": now - started - (seconds if numbers else 0.0),
+                })
+                started, numbers = now, {}
+            self._publish_weights()
+            self._save_if_due()
+        self._finish()
+        last = self.state.log_history[-1] if self.state.log_history else {}
+        return TrainOutput(
+            global_step=self.state.global_step,
+            training_loss=fmean(losses) if losses else float("nan"),
+            metrics=dict(last),
+        )
+
+    def save_model(self, path: str | Path) -> None:
+        """Write model and tokenizer so that ``from_pretrained`` and another run can load them."""
+        if self.accelerator.is_main_process:
+            save_pretrained(self.model, self.processing_class, self.chat, Path(path))
+
+    def end(self) -> None:
+        """Close trackers and environments, and leave the process group."""
+        self._tracker.close()
+        run(self.player.aclose())
+        self.accelerator.end_training()
+
+    # Play
+
+    def _play(self, generation: int) -> tuple[Scored, float]:
+        """Play and score this process's groups; returns them and the seconds it took."""
+        started = time.perf_counter()
+        tasks = self.source.tasks(generation)
+        mine = tasks[self.accelerator.process_index :: self.accelerator.num_processes]
+
+        async def play_and_score() -> Scored:
+            played = await self.player.play(mine, self.plan.members)
+            return await score(played, self.reward_funcs, trainer_state=self.state)
+
+        scored = run(play_and_score())
+        return scored, time.perf_counter() - started
+
+    def _samples(self, scored: Scored) -> list[Sample]:
+        """Compare the episodes of each group and turn them into training rows."""
+        rewards, group = reward_matrix(scored.groups, scored.names)
+        self._advantages = group_advantages(
+            rewards,
+            group,
+            weights=scored.weights,
+            scale=self.args.scale_rewards,
+            aggregation=self.args.multi_objective_aggregation,
+        )
+        rows = samples(scored.groups, self._advantages.values, stop_ids=self.chat.stop_ids)
+        if self.args.save_episodes and self.accelerator.is_main_process:
+            self.run_folder.write_episodes(
+                self.stage,
+                self.state.global_step + 1,
+                _episodes(scored),
+                advantages=self._advantages.values,
+            )
+        return trainable(rows, drop_truncated=self.args.mask_truncated_completions)
+
+    def _slices(self, batch: list[Sample]) -> list[list[Sample]]:
+        """The rows of each optimiser step that one generation feeds, whole episodes together."""
+        slices: list[list[Sample]] = []
+        for epoch in range(self.plan.passes):
+            episodes = list(dict.fromkeys(row.episode for row in batch))
+            if self.plan.slices > 1:
+                episodes = shuffled(episodes, self.args.seed, "slices", self.state.global_step, epoch)
+            for place in range(self.plan.slices):
+                mine = set(episodes[place :: self.plan.slices])
+                slices.append([row for row in batch if row.episode in mine])
+        return slices
+
+    def _episode_numbers(self, scored: Scored, seconds: float) -> dict[str, float]:
+        episodes = gather_object(_episodes(scored))
+        is_zero = gather_object(self._advantages.std_is_zero)
+        sampled, every = token_counts(episodes)
+        self.state.num_tokens += prompt_and_sampled_tokens(episodes)
+        return {
+            **episode_metrics(episodes),
+            **scored.metrics,
+            "frac_reward_zero_std": fmean(map(float, is_zero)),
+            "num_tokens": float(self.state.num_tokens),
+            "tokens_per_second": sampled / seconds,
+            "tokens/sampled": float(sampled),
+            "tokens/all": float(every),
+            "time/play": seconds,
+        }
+
+    # Weights, logs, checkpoints
+
+    def _publish_weights(self) -> None:
+        changed = getattr(self.engine, "weights_changed", None)
+        if changed is not None:
+            changed(self.learner.step)
+
+    def _log(self, metrics: dict[str, float]) -> None:
+        entry = {"step": self.state.global_step, **metrics}
+        self.state.log_history.append(entry)
+        if self.accelerator.is_main_process:
+            self._tracker.log(self.state.global_step, metrics, self.stage)
+
+    def _save_if_due(self) -> None:
+        every, step = self.args.save_steps, self.state.global_step
+        # A generation that feeds several steps is played again after a resume, so checkpoints are
+        # made between generations: at the first one that reaches a multiple of save_steps.
+        if every and step // every > (step - self.plan.steps) // every:
+            self._save()
+
+    def _save(self) -> None:
+        self.learner.save(self._checkpoint_folder(), {"num_tokens": self.state.num_tokens})
+
+    def _finish(self) -> None:
+        done = checkpoints(self._checkpoint_folder())
+        if not done or done[-1].name != f"checkpoint-{self.state.global_step}":
+            self._save()
+
+    def _checkpoint_folder(self) -> Path:
+        return self.run_folder.checkpoints_path / self.stage
+
+    def _resume(self, wanted: bool | str | Path | None) -> None:
+        if wanted is True:
+            found = checkpoints(self._checkpoint_folder())
+            wanted = found[-1] if found else None
+        if isinstance(wanted, str | Path):
+            saved = self.learner.load(Path(wanted))
+            self.state.global_step = self.learner.step
+            self.state.num_tokens = saved["num_tokens"]
+        self.run_folder.truncate_after(self.stage, self.state.global_step)
+        self._publish_weights()
+
+    # Set-up
+
+    def _planned_steps(self) -> int:
+        if self.args.max_steps > 0:
+            return self.args.max_steps
+        generations = self.source.generations_per_epoch * self.args.num_train_epochs
+        return max(1, round(generations * self.plan.steps))
+
+    def _player(self, tools: Sequence[Callable[..., Any]]) -> Player:
+        args = self.args
+        return Player(
+            self.engine,
+            self.chat,
+            kinds=self.environment_kinds,
+            tools=tools,
+            limits=Limits(
+                turns=args.max_tool_calling_iterations,
+                turn_tokens=args.max_turn_length,
+                episode_tokens=args.max_completion_length,
+                seconds=args.episode_timeout_s,
+            ),
+            sampling=SamplingParams(
+                max_new_tokens=args.max_completion_length,
+                stop_ids=self.chat.stop_ids,
+                temperature=args.temperature,
+                top_p=args.top_p,
+                top_k=args.top_k,
+                min_p=args.min_p or 0.0,
+                repetition_penalty=args.repetition_penalty,
+            ),
+            stop_when_done=args.stop_when_done,
+            retries=args.episode_retries,
+        )
+
+    def _reference(self, peft_config: Any) -> nn.Module | None:
+        if not self.args.beta:
+            return None
+        if peft_config is not None:
+            raise UsageError(
+                f"beta={self.args.beta} with peft_config: the KL term needs the model without its "
+                "adapter, which is not supported yet. Set beta=0."
+            )
+        return copy.deepcopy(self.model).eval().requires_grad_(False).to(self.learner.device)
+
+
+def _episodes(scored: Scored) -> list[Episode]:
+    return [episode for group in scored.groups for episode in group.episodes]
+
+
+def _environment_kinds(
+    factory: Factory | Mapping[str, Factory] | None, tools: Sequence[Callable[..., Any]]
+) -> dict[str | None, EnvironmentKind]:
+    if factory is None:
+        return {}
+    if isinstance(factory, Mapping):
+        return {name: prepare(one, standalone=tools) for name, one in factory.items()}
+    return {None: prepare(factory, standalone=tools)}
+
+
+def _check_reward_source(
+    functions: Sequence[RewardFunction], kinds: Mapping[str | None, EnvironmentKind]
+) -> None:
+    if not functions and not any(kind.has_reward for kind in kinds.values()):
+        raise UsageError(
+            "No reward source provided: pass reward_funcs, or give the environment a method "
+            "`def get_reward(self) -> float`."
+        )
+
+
+def _rows(
+    dataset: Any, kinds: Mapping[str | None, EnvironmentKind], args: GRPOConfig
+) -> list[Mapping[str, Any]]:
+    if dataset is not None:
+        return rows_of(dataset)
+    if not kinds:
+        raise UsageError("`train_dataset` is required when there is no environment.")
+    if len(kinds) > 1 or None not in kinds:
+        raise UsageError(
+            "Several environments by name requires a `train_dataset` with a column `environment`."
+        )
+    if args.max_steps <= 0:
+        raise UsageError("Without a train_dataset, `max_steps` must be set: nothing else ends it.")
+    # The environment brings the task: reset() returns it.
+    return [{"prompt": [{"role": "user", "content": ""}]}]
+
+
+def _chat(
+    tokenizer: Any,
+    model: nn.Module,
+    kinds: Mapping[str | None, EnvironmentKind],
+    tools: Sequence[Callable[..., Any]],
+    args: GRPOConfig,
+) -> ChatFormat:
+    sets = [kind.tools for kind in kinds.values()] or [tools_of(tools)]
+    schemas = [schema for one in sets for schema in one.schemas]
+    return ChatFormat.for_tokenizer(
+        tokenizer,
+        template_kwargs=args.chat_template_kwargs,
+        tools=schemas,
+        extra_stop_ids=sorted(stop_ids_of(model)),
+        needs_tools=bool(schemas),
+    )
+
+
+def _default_output(model: str | Path | nn.Module) -> str:
+    name = model if isinstance(model, str | Path) else getattr(model, "name_or_path", "") or "model"
+    return f"runs/{Path(name).name}-grpo"

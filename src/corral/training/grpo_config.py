@@ -1,0 +1,143 @@
+"""Configuration of :class:`corral.GRPOTrainer`."""
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from corral.algorithms import LOSSES
+from corral.training.optimization import OptimizationConfig
+
+
+class GRPOConfig(OptimizationConfig):
+    """How to play, score and learn. Names and defaults are TRL's where TRL has them.
+
+    Batch arithmetic, with P ``per_device_train_batch_size``, W processes, K
+    ``steps_per_generation``: one generation plays ``generation_batch_size`` = P·W·K episodes, in
+    groups of ``num_generations``. K defaults to ``gradient_accumulation_steps``: one generation,
+    one optimiser step.
+    """
+
+    # Play
+    num_generations: int = Field(8, ge=2)
+    """Episodes of one task that are compared with each other."""
+    generation_batch_size: int | None = Field(None, ge=1)
+    """Episodes of one generation over all processes; None: derived."""
+    steps_per_generation: int | None = Field(None, ge=1)
+    """Accumulation steps fed by one generation; None: derived."""
+    num_iterations: int = Field(1, ge=1)
+    """Passes over each generation."""
+    max_completion_length: int = Field(512, ge=1)
+    """Tokens of a whole episode after its prompt: model and tool tokens together."""
+    max_turn_length: int | None = Field(None, ge=1)
+    """Tokens of one model turn; None: what is left of the episode."""
+    max_tool_calling_iterations: int | None = Field(None, ge=0)
+    """Rounds of tool calls of an episode; None: no limit."""
+    episode_timeout_s: float | None = Field(None, gt=0)
+    """Seconds an episode may take; it is then scored as it stands."""
+    stop_when_done: bool = False
+    """End an episode when the environment's ``done`` is true, without a last word of the model."""
+    episode_retries: int = Field(2, ge=0)
+    """Fresh starts of an episode after an infrastructure fault."""
+    shuffle_dataset: bool = True
+    """Draw tasks in a random order (from ``seed``) instead of the data's."""
+    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Extra arguments of every template rendering, such as ``enable_thinking``."""
+    model_init_kwargs: dict[str, Any] = Field(default_factory=dict)
+    """Passed to ``from_pretrained`` when the model is given as text."""
+    disable_dropout: bool = False
+    """Set every dropout of the model to 0."""
+    max_batch: int = Field(64, ge=1)
+    """Conversations the built-in engine decodes at the same time."""
+
+    # Sample
+    temperature: float = Field(1.0, gt=0)
+    """Logits are divided by it, in sampling and in the loss."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Smallest probability mass kept, most likely tokens first."""
+    top_k: int = Field(0, ge=0)
+    """Most likely tokens kept; 0: all."""
+    min_p: float | None = Field(None, ge=0, le=1)
+    """Tokens below this share of the likeliest token's probability are dropped."""
+    repetition_penalty: float = Field(1.0, gt=0)
+    """Divides (positive) or multiplies (negative) the logits of ids already present."""
+
+    # Learn
+    loss_type: str = "dapo"
+    """Name of a loss in ``corral.algorithms.LOSSES``."""
+    beta: float = Field(0.0, ge=0)
+    """Weight of the KL term to the reference model; 0: no reference model."""
+    epsilon: float = Field(0.2, ge=0)
+    """Lower clip of the ratio."""
+    epsilon_high: float | None = None
+    """Upper clip of the ratio (for cispo the cap itself); None: ``epsilon``."""
+    delta: float | None = None
+    """Cap of the ratio where the advantage is negative (two-sided clip); None: off."""
+    importance_sampling_level: Literal["token", "sequence"] = "token"
+    """Ratio of each token, or one of the whole sequence."""
+    use_bias_correction_kl: bool = True
+    """Multiply the KL term by the ratio, which makes its gradient unbiased off policy."""
+    sapo_temperature_neg: float = Field(1.05, gt=0)
+    """sapo: temperature where the advantage is not positive."""
+    sapo_temperature_pos: float = Field(1.0, gt=0)
+    """sapo: temperature where the advantage is positive."""
+    vespo_k_pos: float = 2.0
+    """vespo: power of the weight, advantage not negative."""
+    vespo_lambda_pos: float = 3.0
+    """vespo: decay of the weight, advantage not negative."""
+    vespo_k_neg: float = 3.0
+    """vespo: power of the weight, advantage negative."""
+    vespo_lambda_neg: float = 2.0
+    """vespo: decay of the weight, advantage negative."""
+    top_entropy_quantile: float = Field(1.0, gt=0, le=1)
+    """Share of the highest-entropy tokens that get a gradient."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus."""
+    off_policy_mask_threshold: float | None = None
+    """Drop sequences with negative advantage that drifted further than this; None: keep all."""
+    mask_truncated_completions: bool = False
+    """Leave episodes that a token limit cut out of the loss and its normaliser."""
+    importance_sampling_correction: bool = True
+    """Weigh tokens by learner probability over sampling probability, per ``..._mode``."""
+    importance_sampling_mode: Literal[
+        "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
+    ] = "sequence_mask"
+    """Ratio per token or of the whole sequence; outside the clip it is cut, or dropped."""
+    importance_sampling_clip_max: float | None = Field(3.0, gt=0)
+    """Upper end of the correction; None: open."""
+    importance_sampling_clip_min: float | None = Field(None, ge=0)
+    """Lower end of the correction; None: open."""
+
+    # Score
+    reward_weights: list[float] | None = None
+    """One weight for each reward function; None: all 1. An environment's own reward weighs 1."""
+    multi_objective_aggregation: Literal["sum_then_normalize", "normalize_then_sum"] = (
+        "sum_then_normalize"
+    )
+    """Add the rewards up and compare, or compare each reward on its own and add up."""
+    scale_rewards: Literal["group", "batch", "none"] = "group"
+    """Whose standard deviation divides the advantages. True and False mean group and none."""
+
+    # Leave behind
+    save_episodes: bool = True
+    """Write every episode with its tokens into the run folder."""
+
+    @field_validator("scale_rewards", mode="before")
+    @classmethod
+    def _scale_may_be_a_bool(cls, value: object) -> object:
+        return {True: "group", False: "none"}.get(value, value) if isinstance(value, bool) else value
+
+    @field_validator("loss_type")
+    @classmethod
+    def _loss_exists(cls, value: str) -> str:
+        if value not in LOSSES:
+            raise ValueError(f"loss_type={value!r}: choose one of {', '.join(sorted(LOSSES))}.")
+        return value
+
+    @model_validator(mode="after")
+    def _batch_is_given_once(self) -> "GRPOConfig":
+        if self.generation_batch_size is not None and self.steps_per_generation is not None:
+            raise ValueError(
+                f"generation_batch_size={self.generation_batch_size} and steps_per_generation="
+                f"{self.steps_per_generation} are two ways to say the same thing: give one."
+            )
+        return self

@@ -1,0 +1,176 @@
+"""The learner: a model, its optimiser and its schedule, advanced one optimiser step at a time."""
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from corral.algorithms import MicroBatch, token_logprobs
+from corral.rollout.seeds import derive
+from corral.training.checkpoint import load_checkpoint, save_checkpoint
+from corral.training.models import disable_dropout
+from corral.training.optimization import OptimizationConfig, make_optimizer, rate_schedule
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepNumbers:
+    """What one optimiser step reports."""
+
+    loss: float
+    """Sum of the micro-batch losses, over all processes: the loss of the whole step."""
+    grad_norm: float
+    """Norm of the gradient before clipping."""
+    learning_rate: float
+    """Rate the step was made with."""
+
+
+class _TokenScorer(nn.Module):
+    """The model as the learner runs it; its forward is what DDP and FSDP wrap."""
+
+    def __init__(self, model: nn.Module, chunk_tokens: int) -> None:
+        super().__init__()
+        self.model = model
+        self._chunk_tokens = chunk_tokens
+
+    def forward(
+        self, batch: MicroBatch, temperature: float, with_entropy: bool
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        scored = token_logprobs(
+            self.model,
+            batch,
+            temperature=temperature,
+            chunk_tokens=self._chunk_tokens,
+            with_entropy=with_entropy,
+        )
+        return scored.logprobs, scored.entropies
+
+
+class Learner:
+    """Owns everything that changes when a model learns.
+
+    The model object stays the caller's: an engine may sample from the very module that is updated
+    here, which makes weight synchronisation on one machine free.
+    """
+
+    def __init__(self, model: nn.Module, config: OptimizationConfig) -> None:
+        self.model = model
+        self.config = config
+        self.step = 0
+        self.accelerator = _accelerator(config)
+        if _derived(config.gradient_checkpointing, self.accelerator):
+            _enable_gradient_checkpointing(model)
+        if getattr(config, "disable_dropout", False):
+            disable_dropout(model)
+        scorer = _TokenScorer(model, config.logits_chunk_tokens)
+        optimizer = make_optimizer(model, config)
+        self._scorer, self._optimizer = self.accelerator.prepare(scorer, optimizer)
+        self._rate_factor = rate_schedule(config, max(config.max_steps, 1))
+
+    def schedule(self, steps: int) -> None:
+        """Spread the learning-rate schedule over ``steps``, once their number is known."""
+        self._rate_factor = rate_schedule(self.config, steps)
+
+    @property
+    def device(self) -> torch.device:
+        """Where micro-batches must live."""
+        return self.accelerator.device
+
+    def score(
+        self, batch: MicroBatch, *, temperature: float = 1.0, with_entropy: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Logprobs (and entropies) [N] of the batch's trained tokens, with gradient."""
+        return self._scorer(batch.to(self.device), temperature, with_entropy)
+
+    def optimizer_step(
+        self, batches: Sequence[T], loss_of: Callable[[T], torch.Tensor]
+    ) -> StepNumbers:
+        """Accumulate the gradients of all micro-batches and update the weights once.
+
+        Args:
+            batches: At least one micro-batch on every process.
+            loss_of: The micro-batch's share of the step's loss: shares add up over micro-batches
+                and processes, so the gradient does not depend on the cut.
+        """
+        self.model.train()
+        torch.manual_seed(derive(self.config.seed, "step", self.step))
+        total = torch.zeros((), device=self.device)
+        for index, batch in enumerate(batches):
+            is_last = index == len(batches) - 1
+            with _synchronised_on(self.accelerator, self._scorer, is_last):
+                loss = loss_of(batch)
+                # Data-parallel wrappers average over processes; shares are to be added.
+                self.accelerator.backward(loss * self.accelerator.num_processes)
+            total += loss.detach()
+        grad_norm = self._clip()
+        rate = self._set_rate()
+        self._optimizer.step()
+        self._optimizer.zero_grad(set_to_none=True)
+        return self._advance(total, grad_norm, rate)
+
+    def skip_step(self) -> StepNumbers:
+        """Pass a step in which nothing can be learned, leaving weights and moments as they are."""
+        return self._advance(torch.zeros((), device=self.device), 0.0, self._set_rate())
+
+    def save(self, folder: Path, state: dict[str, Any]) -> None:
+        """Write a checkpoint of the current step, on the main process."""
+        if self.accelerator.is_main_process:
+            save_checkpoint(
+                folder,
+                self.step,
+                model=self.model,
+                optimizer=self._optimizer.optimizer,
+                state=state,
+                keep=self.config.save_total_limit,
+            )
+        self.accelerator.wait_for_everyone()
+
+    def load(self, checkpoint: Path) -> dict[str, Any]:
+        """Continue from a checkpoint; returns the state that was saved with it."""
+        optimizer = self._optimizer.optimizer
+        state = load_checkpoint(checkpoint, model=self.model, optimizer=optimizer)
+        self.step = state["step"]
+        return state
+
+    def _set_rate(self) -> float:
+        rate = self.config.learning_rate * self._rate_factor(self.step)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def _clip(self) -> float:
+        limit = self.config.max_grad_norm or float("inf")
+        norm = self.accelerator.clip_grad_norm_(self._scorer.parameters(), limit)
+        return float(norm) if norm is not None else 0.0
+
+    def _advance(self, loss: torch.Tensor, grad_norm: float, rate: float) -> StepNumbers:
+        self.step += 1
+        loss = self.accelerator.reduce(loss, reduction="sum")
+        return StepNumbers(loss=float(loss), grad_norm=grad_norm, learning_rate=rate)
+
+
+def _accelerator(config: OptimizationConfig) -> Accelerator:
+    accelerator = Accelerator()
+    if _derived(config.bf16, accelerator) and accelerator.mixed_precision == "no":
+        return Accelerator(mixed_precision="bf16")
+    return accelerator
+
+
+def _derived(choice: bool | None, accelerator: Accelerator) -> bool:
+    return accelerator.device.type == "cuda" if choice is None else choice
+
+
+def _synchronised_on(accelerator: Accelerator, model: nn.Module, is_last: bool) -> Any:
+    return nullcontext() if is_last else accelerator.no_sync(model)
+
+
+def _enable_gradient_checkpointing(model: nn.Module) -> None:
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})  # type: ignore[operator]
+    if hasattr(model, "enable_input_require_grads"):
+        model.enable_input_require_grads()  # type: ignore[operator]

@@ -1,0 +1,179 @@
+"""One optimiser step of policy-gradient learning, from samples to updated weights."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor, nn
+
+from corral.algorithms import (
+    ImportanceRatio,
+    LossOptions,
+    Metric,
+    MicroBatch,
+    TokenBatch,
+    Totals,
+    collate,
+    combine_metrics,
+    correction_metrics,
+    cut,
+    entropy_threshold,
+    episode_shares,
+    finish_metrics,
+    importance_ratio,
+    policy_loss,
+    token_logprobs,
+)
+from corral.records import Sample
+from corral.training.grpo_config import GRPOConfig
+from corral.training.learner import Learner, StepNumbers
+
+
+def loss_options(config: GRPOConfig) -> LossOptions:
+    """The part of the configuration that shapes the loss."""
+    names = LossOptions.__dataclass_fields__
+    return LossOptions(**{name: getattr(config, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStep:
+    """Learns from samples with one loss; holds what stays the same from step to step."""
+
+    learner: Learner
+    config: GRPOConfig
+    reference: nn.Module | None = None
+    """Frozen model of the KL term; None when beta is 0."""
+
+    def old_logprobs(self, samples: Sequence[Sample]) -> dict[int, Tensor]:
+        """By ``id(sample)``: logprobs [trained tokens] under the current weights, no gradient.
+
+        Needed when a generation feeds several optimiser steps; with one step they equal the
+        logprobs of the training forward itself.
+        """
+        found: dict[int, Tensor] = {}
+        with torch.no_grad():
+            for batch in self._micro_batches(samples):
+                logprobs, _ = self.learner.score(batch, temperature=self.config.temperature)
+                counts = [samples[index].trained_tokens() for index in batch.indices]
+                parts = logprobs.split(counts)
+                places = zip(batch.indices, parts, strict=True)
+                found |= {id(samples[index]): part for index, part in places}
+        return found
+
+    def __call__(
+        self, samples: Sequence[Sample], old: Mapping[int, Tensor] | None = None
+    ) -> tuple[StepNumbers, dict[str, float]]:
+        """Learn from this process's samples of a step; returns the step's numbers and metrics.
+
+        A step in which no process has anything to learn passes without touching the weights.
+        """
+        totals = self._totals(samples)
+        useful = samples if self._uses_zero_advantage() else _with_advantage(samples)
+        if not self._anyone(useful):
+            return self.learner.skip_step(), {}
+        # Every process must take part in the backward pass, if need be with rows of no effect.
+        useful = useful or samples[:1]
+        batches = self._micro_batches(useful)
+        threshold = self._entropy_threshold(batches)
+        parts: list[Mapping[str, Metric]] = []
+
+        def loss_of(batch: MicroBatch) -> Tensor:
+            tokens = self._tokens(batch, useful, old)
+            ratio = self._ratio(tokens)
+            result = policy_loss(
+                self.config.loss_type,
+                tokens,
+                loss_options(self.config),
+                totals,
+                entropy_threshold=threshold,
+                importance_ratio=ratio,
+            )
+            parts.extend([result.metrics, correction_metrics(tokens, ratio)])
+            return result.loss
+
+        numbers = self.learner.optimizer_step(batches, loss_of)
+        return numbers, finish_metrics(combine_metrics(gather_object(parts)))
+
+    def _tokens(
+        self, batch: MicroBatch, samples: Sequence[Sample], old: Mapping[int, Tensor] | None
+    ) -> TokenBatch:
+        temperature = self.config.temperature
+        logprobs, entropies = self.learner.score(batch, temperature=temperature, with_entropy=True)
+        batch = batch.to(logprobs.device)
+        parts = [old[id(samples[index])] for index in batch.indices] if old is not None else None
+        return batch.token_batch(
+            logprobs,
+            old_logprobs=torch.cat(parts) if parts else None,
+            ref_logprobs=self._reference_logprobs(batch),
+            entropies=entropies,
+        )
+
+    def _reference_logprobs(self, batch: MicroBatch) -> Tensor | None:
+        if self.reference is None:
+            return None
+        with torch.no_grad(), self.learner.accelerator.autocast():
+            return token_logprobs(
+                self.reference,
+                batch,
+                temperature=self.config.temperature,
+                chunk_tokens=self.config.logits_chunk_tokens,
+            ).logprobs
+
+    def _ratio(self, tokens: TokenBatch) -> ImportanceRatio | None:
+        if not self.config.importance_sampling_correction:
+            return None
+        return importance_ratio(
+            tokens,
+            self.config.importance_sampling_mode,
+            clip_min=self.config.importance_sampling_clip_min,
+            clip_max=self.config.importance_sampling_clip_max,
+        )
+
+    def _entropy_threshold(self, batches: Sequence[MicroBatch]) -> float | None:
+        quantile = self.config.top_entropy_quantile
+        if quantile >= 1:
+            return None
+        values: list[Tensor] = []
+        with torch.no_grad():
+            for batch in batches:
+                temperature = self.config.temperature
+                _, entropies = self.learner.score(
+                    batch, temperature=temperature, with_entropy=True
+                )
+                values.append(entropies)  # type: ignore[arg-type]
+        every = torch.cat(gather_object([value.cpu() for value in values]))
+        return entropy_threshold(every, torch.ones_like(every, dtype=torch.bool), quantile)
+
+    def _micro_batches(self, samples: Sequence[Sample]) -> list[MicroBatch]:
+        lengths = [len(sample.ids) for sample in samples]
+        packing = self.config.packing
+        shares = episode_shares(samples)
+        return [
+            collate(samples, indices, packing=packing, episode_shares=shares)
+            for indices in cut(lengths, self.config.token_budget, packing=packing)
+        ]
+
+    def _totals(self, samples: Sequence[Sample]) -> Totals:
+        own = Totals.of_samples(samples)
+        accelerator = self.learner.accelerator
+        counts = torch.tensor([own.tokens, own.rows], dtype=torch.float64, device=accelerator.device)
+        tokens, rows = accelerator.reduce(counts, reduction="sum").tolist()
+        return Totals(tokens=tokens, rows=rows)
+
+    def _uses_zero_advantage(self) -> bool:
+        config = self.config
+        return bool(config.beta or config.entropy_coef or config.top_entropy_quantile < 1)
+
+    def _anyone(self, samples: Sequence[Sample]) -> bool:
+        accelerator = self.learner.accelerator
+        count = torch.tensor(len(samples), device=accelerator.device)
+        return int(accelerator.reduce(count, reduction="sum")) > 0
+
+
+def _with_advantage(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """Rows that have a gradient: every loss is proportional to the advantage but for KL and bonus.
+
+    Their tokens still count in the totals, so the loss is the same as with all rows.
+    """
+    return [sample for sample in samples if sample.advantage != 0]

@@ -1,0 +1,212 @@
+"""Supervised fine-tuning on finished conversations: the warm-up before reinforcement learning.
+
+The loss is the mean negative log-likelihood of the tokens of assistant turns, tool calls and
+reasoning included, over a whole optimiser step. Conversations are laid out token for token as a
+rollout lays them out, so that what is warmed up is what is played.
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from corral.algorithms import MicroBatch, collate, cut
+from corral.chat import ChatFormat
+from corral.errors import UsageError
+from corral.records import Sample
+from corral.rollout.seeds import shuffled
+from corral.track import JsonlTracker, RunFolder, Tracker, combine
+from corral.training.checkpoint import checkpoints
+from corral.training.conversations import conversation_of, encode_conversation
+from corral.training.learner import Learner
+from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
+from corral.training.saving import save_pretrained
+from corral.training.sft_config import SFTConfig
+from corral.training.state import TrainerState, TrainOutput
+from corral.training.tasks import rows_of
+
+
+class SFTTrainer:
+    """Trains a causal language model on conversations with tools.
+
+    Args:
+        model: A folder, a hub id, or a loaded ``transformers`` model (which is trained in place).
+        args: The configuration.
+        train_dataset: Rows with ``messages`` (and optionally ``tools``, a list of schemas), or with
+            ``prompt`` and ``completion``.
+        processing_class: The tokenizer; None: the one beside the model.
+        peft_config: Trains a LoRA adapter instead of the whole model.
+        tracker: Receives each logged step besides the run folder's ``metrics.jsonl``.
+        stage: Name of this training within its run folder.
+
+    Raises:
+        UsageError: Something does not fit together; nothing has been trained then.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | nn.Module,
+        args: SFTConfig | None = None,
+        train_dataset: Any = None,
+        *,
+        processing_class: Any = None,
+        peft_config: Any = None,
+        tracker: Tracker | None = None,
+        stage: str = "sft",
+    ) -> None:
+        self.args = args or SFTConfig()
+        self.stage = stage
+        conversations = [conversation_of(row) for row in rows_of(train_dataset)]
+        if not conversations:
+            raise UsageError("train_dataset has no rows: give at least one conversation.")
+        self.processing_class = load_tokenizer(model, processing_class)
+        self.model = with_adapter(load_model(model, self.args.model_init_kwargs), peft_config)
+        self.chat = ChatFormat.for_tokenizer(
+            self.processing_class,
+            template_kwargs=self.args.chat_template_kwargs,
+            tools=conversations[0][1],
+            extra_stop_ids=sorted(stop_ids_of(self.model)),
+            needs_tools=any(tools for _, tools in conversations),
+        )
+        self.rows = [
+            _sample(self.chat, messages, tools, self.args.max_length, index)
+            for index, (messages, tools) in enumerate(conversations)
+        ]
+        self.learner = Learner(self.model, self.args)
+        self.accelerator = self.learner.accelerator
+        self.state = TrainerState(max_steps=self._planned_steps())
+        self.learner.schedule(self.state.max_steps)
+        self.run_folder = RunFolder(Path(self.args.output_dir or "runs/sft"))
+        self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
+
+    def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
+        """Learn until ``max_steps``; returns when the last checkpoint is written.
+
+        Args:
+            resume_from_checkpoint: A checkpoint folder, or True for the newest one of the run (or a
+                fresh start if there is none). The remaining steps are those of an unbroken run.
+        """
+        self.run_folder.create()
+        self._resume(resume_from_checkpoint)
+        losses: list[float] = []
+        while self.state.global_step < self.state.max_steps:
+            started = time.perf_counter()
+            batch = self._batch(self.state.global_step)
+            losses.append(self._step(batch, started))
+            self._save_if_due()
+        if self.state.global_step not in self._saved_steps():
+            self._save()
+        last = self.state.log_history[-1] if self.state.log_history else {}
+        mean = fmean(losses) if losses else float("nan")
+        return TrainOutput(
+            global_step=self.state.global_step, training_loss=mean, metrics=dict(last)
+        )
+
+    def save_model(self, path: str | Path) -> None:
+        """Write model and tokenizer so that ``from_pretrained`` and another run can load them."""
+        if self.accelerator.is_main_process:
+            save_pretrained(self.model, self.processing_class, self.chat, Path(path))
+
+    def end(self) -> None:
+        """Close trackers and leave the process group."""
+        self._tracker.close()
+        self.accelerator.end_training()
+
+    def _step(self, batch: list[Sample], started: float) -> float:
+        total = sum(row.trained_tokens() for row in batch)
+        count = torch.tensor(float(total), device=self.learner.device)
+        tokens = float(self.accelerator.reduce(count, reduction="sum"))
+
+        def loss_of(micro: MicroBatch) -> Tensor:
+            logprobs, _ = self.learner.score(micro)
+            return -logprobs.sum() / tokens
+
+        numbers = self.learner.optimizer_step(self._micro_batches(batch), loss_of)
+        self.state.global_step = self.learner.step
+        self.state.num_tokens += sum(len(row.ids) for row in batch)
+        seconds = time.perf_counter() - started
+        metrics = {
+            "loss": numbers.loss,
+            "grad_norm": numbers.grad_norm,
+            "learning_rate": numbers.learning_rate,
+            "num_tokens": float(self.state.num_tokens),
+            "tokens_per_second": sum(len(row.ids) for row in batch) / seconds,
+            "step_time": seconds,
+        }
+        self.state.log_history.append({"step": self.state.global_step, **metrics})
+        if self.accelerator.is_main_process:
+            self._tracker.log(self.state.global_step, metrics, self.stage)
+        return numbers.loss
+
+    def _batch(self, step: int) -> list[Sample]:
+        """This process's rows of an optimiser step: a pure function of (data, seed, step)."""
+        per_step = self._rows_per_step()
+        steps = self._steps_per_epoch()
+        epoch, place = divmod(step, steps)
+        order: Sequence[int] = range(len(self.rows))
+        if self.args.shuffle_dataset:
+            order = shuffled(order, self.args.seed, "epoch", epoch)
+        picked = order[place * per_step : (place + 1) * per_step]
+        if len(picked) < self.accelerator.num_processes:
+            picked = order[: self.accelerator.num_processes]
+        mine = picked[self.accelerator.process_index :: self.accelerator.num_processes]
+        return [self.rows[index] for index in mine]
+
+    def _micro_batches(self, batch: list[Sample]) -> list[MicroBatch]:
+        packing = self.args.packing
+        cuts = cut([len(row.ids) for row in batch], self.args.token_budget, packing=packing)
+        return [collate(batch, indices, packing=packing) for indices in cuts]
+
+    def _rows_per_step(self) -> int:
+        args = self.args
+        per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
+        return per_process * self.accelerator.num_processes
+
+    def _steps_per_epoch(self) -> int:
+        return -(-len(self.rows) // self._rows_per_step())
+
+    def _planned_steps(self) -> int:
+        if self.args.max_steps > 0:
+            return self.args.max_steps
+        return max(1, round(self._steps_per_epoch() * self.args.num_train_epochs))
+
+    def _checkpoint_folder(self) -> Path:
+        return self.run_folder.checkpoints_path / self.stage
+
+    def _saved_steps(self) -> list[int]:
+        return [int(path.name.rpartition("-")[2]) for path in checkpoints(self._checkpoint_folder())]
+
+    def _save_if_due(self) -> None:
+        if self.args.save_steps and self.state.global_step % self.args.save_steps == 0:
+            self._save()
+
+    def _save(self) -> None:
+        self.learner.save(self._checkpoint_folder(), {"num_tokens": self.state.num_tokens})
+
+    def _resume(self, wanted: bool | str | Path | None) -> None:
+        if wanted is True:
+            found = checkpoints(self._checkpoint_folder())
+            wanted = found[-1] if found else None
+        if isinstance(wanted, str | Path):
+            saved = self.learner.load(Path(wanted))
+            self.state.global_step = self.learner.step
+            self.state.num_tokens = saved["num_tokens"]
+        self.run_folder.truncate_after(self.stage, self.state.global_step)
+
+
+def _sample(
+    chat: ChatFormat, messages: Any, tools: Any, max_length: int | None, index: int
+) -> Sample:
+    row = encode_conversation(chat, messages, tools, max_length=max_length)
+    return Sample(
+        ids=row.ids,
+        loss_mask=row.loss_mask,
+        logprobs=(0.0,) * len(row.ids),
+        advantage=1.0,
+        version=0,
+        episode=(index, 0),
+    )

@@ -1,0 +1,106 @@
+"""Where a run's tasks come from, and in which order."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from corral.errors import UsageError
+from corral.records import Message, Task
+from corral.rollout.seeds import derive
+
+
+class TaskSource:
+    """Tasks for every generation, a pure function of (rows, seed, generation).
+
+    The data is permuted anew each epoch by one generator seeded with ``seed`` and cut into chunks
+    of distinct tasks; an incomplete last chunk is dropped. Data smaller than a chunk is repeated
+    first, so that five rows can feed a generation of eight.
+    """
+
+    def __init__(
+        self, rows: Sequence[Mapping[str, Any]], *, per_generation: int, seed: int, is_shuffled: bool
+    ) -> None:
+        if not rows:
+            raise UsageError("train_dataset has no rows: give at least one task.")
+        repeats = -(-per_generation // len(rows)) if len(rows) < per_generation else 1
+        self._rows = list(rows) * repeats
+        self._distinct = len(rows)
+        self._per_generation = per_generation
+        self._seed = seed
+        self._is_shuffled = is_shuffled
+        self._orders: list[list[int]] = []
+        self._generator = torch.Generator().manual_seed(seed)
+
+    @property
+    def generations_per_epoch(self) -> int:
+        """Whole chunks in one pass over the data."""
+        return len(self._rows) // self._per_generation
+
+    def tasks(self, generation: int) -> list[Task]:
+        """The tasks that generation number ``generation`` (from 0) plays."""
+        epoch, chunk = divmod(generation, self.generations_per_epoch)
+        start = chunk * self._per_generation
+        picked = self._order(epoch)[start : start + self._per_generation]
+        return [
+            task_from_row(
+                self._rows[position],
+                index=position % self._distinct,
+                seed=derive(self._seed, "generation", generation, place),
+            )
+            for place, position in enumerate(picked)
+        ]
+
+    def _order(self, epoch: int) -> list[int]:
+        if not self._is_shuffled:
+            return list(range(len(self._rows)))
+        while len(self._orders) <= epoch:
+            permutation = torch.randperm(len(self._rows), generator=self._generator)
+            self._orders.append(permutation.tolist())
+        return self._orders[epoch]
+
+
+def task_from_row(row: Mapping[str, Any], *, index: int, seed: int) -> Task:
+    """The task a data row stands for; a prompt given as text is one user message."""
+    environment = row.get("environment")
+    return Task(
+        index=index,
+        prompt=tuple(messages_of(row.get("prompt"))),
+        columns=row,
+        environment=environment if isinstance(environment, str) else None,
+        seed=seed,
+    )
+
+
+def messages_of(prompt: object) -> list[Message]:
+    """A conversation from what a data row has under ``prompt``: messages, text or nothing."""
+    if prompt is None:
+        return [{"role": "user", "content": ""}]
+    if isinstance(prompt, str):
+        return [{"role": "user", "content": prompt}]
+    if isinstance(prompt, Sequence) and all(isinstance(message, Mapping) for message in prompt):
+        return [dict(message) for message in prompt]  # type: ignore[misc]
+    raise UsageError(
+        f"prompt={prompt!r:.80}: give text, or a list of messages such as "
+        '[{"role": "user", "content": "Play."}].'
+    )
+
+
+def rows_of(dataset: object) -> list[Mapping[str, Any]]:
+    """The rows of a list of mappings or of a map-style dataset.
+
+    Raises:
+        UsageError: The data is neither, or a row is not a mapping.
+    """
+    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+        raise UsageError(
+            f"train_dataset is a {type(dataset).__name__}: give a list of dicts or a map-style "
+            "dataset (something with len() and integer indexing)."
+        )
+    rows = [dataset[index] for index in range(len(dataset))]  # type: ignore[arg-type,index]
+    for index, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise UsageError(
+                f"train_dataset[{index}] is {row!r:.60}: each row must be a mapping of columns."
+            )
+    return rows
