@@ -1,0 +1,59 @@
+"""Names to worlds: the built-in ones, and any environment class as ``module:Class``."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+from corral.env.lifecycle import prepare
+from corral.env.registry import resolve
+from corral.errors import UsageError
+from corral.worlds import echo, guess_number, wordle
+from corral.worlds.policy import random_caller
+from corral.worlds.world import Row, TaskSource, World
+
+WORLDS: dict[str, World] = {
+    world.name: world for world in (echo.WORLD, guess_number.WORLD, wordle.WORLD)
+}
+
+
+def find_world(spec: str) -> World:
+    """The world called ``spec``: a built-in name, ``module:Class`` or ``path/to/file.py:Class``."""
+    if spec in WORLDS:
+        return WORLDS[spec]
+    if ":" not in spec:
+        raise UsageError(
+            f"Unknown world {spec!r}. Built in: {', '.join(sorted(WORLDS))}. For a class of your "
+            "own write module:Class or path/to/file.py:Class."
+        )
+    return world_of(resolve(spec), name=spec)
+
+
+def world_of(factory: Callable[[], Any], *, name: str) -> World:
+    """A world around an environment class (or a factory) that brings nothing but itself.
+
+    Its rows come from a function ``tasks(seed, count)`` in the module of the class, where there is
+    one; otherwise they hold a prompt alone. A game counts as won when the environment's ``won`` is
+    true after it.
+    """
+    kind = prepare(factory)
+    tasks = _tasks_beside(kind.cls)
+    summary = (inspect.getdoc(kind.cls) or f"The environment {name}.").split("\n", 1)[0]
+    return World(
+        name=name,
+        summary=summary,
+        factory=factory,
+        tasks=tasks,
+        evaluation_tasks=lambda count: tasks(0, count),
+        policies={"random": random_caller(kind.tools.schemas)},
+        is_win=lambda env: getattr(env, "won", False) is True,
+    )
+
+
+def _tasks_beside(environment_class: type) -> TaskSource:
+    reset: Any = environment_class.__dict__.get("reset")
+    beside: Any = getattr(reset, "__globals__", {}).get("tasks")
+    return cast("TaskSource", beside) if callable(beside) else _prompts_alone
+
+
+def _prompts_alone(seed: int, count: int) -> list[Row]:
+    return [{"prompt": "Begin."} for _ in range(count)]

@@ -1,0 +1,41 @@
+"""What Corral knows about a playable world beside its environment class."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from corral.errors import UsageError
+from corral.worlds.policy import Policy, PolicyAction
+
+__all__ = ["Policy", "PolicyAction", "Row", "TaskSource", "World"]
+
+Row = dict[str, Any]
+"""One dataset row: ``prompt`` and the columns that ``reset`` takes."""
+
+TaskSource = Callable[[int, int], list[Row]]
+"""``(seed, count) -> rows``: the same seed gives the same rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """An environment class with the tasks to play in it and players to try it with."""
+
+    name: str
+    summary: str
+    """One sentence for ``corral list``."""
+    factory: Callable[[], Any]
+    """Makes one environment; takes no arguments."""
+    tasks: TaskSource
+    """What to train on."""
+    evaluation_tasks: Callable[[int], list[Row]]
+    """``count -> rows``: always the same ones, whatever the seed of the run."""
+    is_win: Callable[[Any], bool]
+    """Whether the environment, after its episode, was won."""
+    policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
+
+    def policy(self, name: str) -> Policy:
+        """The scripted player called ``name``."""
+        if name not in self.policies:
+            have = ", ".join(sorted(self.policies)) or "none"
+            raise UsageError(f"{self.name} has no policy {name!r}. It has: {have}.")
+        return self.policies[name]
