@@ -56,12 +56,11 @@ def _read_google(lines: Sequence[str]) -> ToolText:
             name, rest = section
             base = _indent(line)
             taken = None
+            # Text beside a header is no part of what models were trained to see.
             if name in _ARGUMENT_SECTIONS and not argument_lines:
                 taken = argument_lines
-            elif name in _RETURN_SECTIONS and not return_lines:
+            elif name in _RETURN_SECTIONS and not return_lines and not rest.strip():
                 taken = return_lines
-            if taken is not None and rest.strip():
-                taken.append(rest.strip())
         elif taken is not None:
             taken.append(line)
     return ToolText(

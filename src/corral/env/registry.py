@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable
+from hashlib import sha256
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -41,7 +42,7 @@ def _load_file(place: str) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"There is no file {place!r} (looked for {path}). {_FORMS}")
     # One module a file, under a name that pickling and string annotations find again.
-    module_name = f"corral_file_{path.stem}_{abs(hash(path)):x}"
+    module_name = f"corral_file_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     file_spec = spec_from_file_location(module_name, path)

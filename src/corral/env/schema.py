@@ -69,6 +69,11 @@ def describe(
         namespace: More names that string annotations may use.
     """
     text = read_docstring(_docstring(function, source, skips_self, docstring))
+    if not text.description:
+        raise ToolDefinitionError(
+            f"{source} has a docstring that does not say what it does. "
+            f'Begin it with a sentence: """What {function.__name__} does.'
+        )
     parameters = tuple(
         _parameter(parameter, function, source, text, namespace)
         for parameter in _signature(function, source, skips_self)

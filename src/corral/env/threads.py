@@ -3,22 +3,73 @@
 import asyncio
 import contextvars
 import inspect
+import os
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from functools import cache, partial
+from queue import SimpleQueue
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 MAX_THREADS = 512
 """Most of them sleep in a socket or a subprocess; a thread is started only when all are busy."""
 
 
-@cache
-def environment_threads() -> ThreadPoolExecutor:
+class DaemonThreads(Executor):
+    """A bounded pool whose threads never keep the process alive.
+
+    The pool of the standard library joins its threads at exit: a tool that hangs would hang the
+    whole run after its last step.
+    """
+
+    def __init__(self, max_threads: int) -> None:
+        self._max_threads = max_threads
+        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._idle = threading.Semaphore(0)
+        self._lock = threading.Lock()
+        self._started = 0
+
+    def submit(
+        self,
+        fn: Callable[Arguments, Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Future[Result]:
+        """Queue a call, and start a thread for it if all are busy and there may be one more."""
+        future: Future[Result] = Future()
+        self._jobs.put((future, partial(fn, *args, **kwargs)))
+        with self._lock:
+            if not self._idle.acquire(blocking=False) and self._started < self._max_threads:
+                name = f"corral-environment-{self._started}"
+                threading.Thread(target=self._work, name=name, daemon=True).start()
+                self._started += 1
+        return future
+
+    def _work(self) -> None:
+        while True:
+            future, job = self._jobs.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(job())
+                except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                    future.set_exception(error)
+            del future, job  # an idle thread holds on to nothing
+            self._idle.release()
+
+
+def environment_threads() -> Executor:
     """The pool all environments of the process share, made on first use."""
-    return ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="corral-environment")
+    return _pool_of(os.getpid())  # a forked child has none of its parent's threads
+
+
+@cache
+def _pool_of(process_id: int) -> Executor:
+    return DaemonThreads(MAX_THREADS)
 
 
 async def run_in_thread(
