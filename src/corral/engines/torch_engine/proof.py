@@ -1,0 +1,54 @@
+"""The proof that a model gives the same logits through the slot cache as by itself."""
+
+import numpy as np
+import torch
+
+from corral.engines.torch_engine.architecture import Architecture
+from corral.engines.torch_engine.forward import Forward, Piece, evaluation_mode
+from corral.errors import UsageError
+
+# Far above the rounding of bfloat16 logits of any size met in practice relative to their spread,
+# far below the effect of a wrong position or mask.
+_TOLERANCE = 0.05
+
+
+def prove_cached_logits(architecture: Architecture, device: torch.device) -> int:
+    """Compare two ragged rows, prefilled and decoded through the cache, with plain passes.
+
+    Returns:
+        The bytes of cache that one token takes.
+
+    Raises:
+        UsageError: The model reads its masks or positions in a way the engine does not know.
+    """
+    rows = [np.arange(9) % architecture.vocabulary, np.arange(3, 8) % architecture.vocabulary]
+    forward = Forward(architecture, device)
+    forward.cache.resize(len(rows), 16, [0] * len(rows))
+    with evaluation_mode(architecture.model):
+        pieces = [Piece(slot=slot, start=0, ids=ids[:-1]) for slot, ids in enumerate(rows)]
+        try:
+            forward.prefill(pieces)
+            last = np.array([len(ids) - 1 for ids in rows])
+            tokens = np.array([ids[-1] for ids in rows])
+            cached = forward.decode(tokens, last, int(last.max()) + 1, keep=None)
+        except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+            raise _cannot_run(architecture, f"{type(error).__name__}: {error}") from error
+        for slot, ids in enumerate(rows):
+            with torch.no_grad():
+                inputs = torch.from_numpy(ids).to(device)[None]
+                plain = architecture.model(
+                    input_ids=inputs, attention_mask=torch.ones_like(inputs), use_cache=False
+                ).logits[0, -1]
+            gap = (cached[slot].float() - plain.float()).abs().max().item()
+            spread = plain.float().std().item()
+            if not gap <= _TOLERANCE * max(spread, 1e-3):
+                raise _cannot_run(architecture, f"logits differ by {gap:.3g} (spread {spread:.3g})")
+    return forward.cache.nbytes_per_token()
+
+
+def _cannot_run(architecture: Architecture, reason: str) -> UsageError:
+    return UsageError(
+        f"{type(architecture.model).__name__} does not give its own logits through the PyTorch "
+        f"engine's KV cache ({reason}). Use a model with plain or sliding-window attention and "
+        "position_ids, or another engine."
+    )

@@ -1,0 +1,39 @@
+"""One asked-for turn, from the call to ``sample`` until its result is delivered."""
+
+import asyncio
+from dataclasses import dataclass
+
+import numpy as np
+
+from corral.records import Sampled, SamplingParams
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Request:
+    """A turn to sample. The scheduler owns everything but ``future`` once it is submitted."""
+
+    key: str
+    prompt: np.ndarray
+    params: SamplingParams
+    future: asyncio.Future[Sampled]
+    version: int = 0
+    """Of the weights when the request got its row."""
+    slot: int = -1
+    """Row of the cache it runs in; -1 while it waits."""
+    start: int = 0
+    """How many tokens of the prompt are in the cache already."""
+    source: "Request | None" = None
+    """Whose prefill this one waits for, to copy a common prefix of ``shared`` tokens."""
+    shared: int = 0
+
+    def is_abandoned(self) -> bool:
+        """Whether nobody waits for the result any more."""
+        return self.future.done()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A sampled turn to deliver to whoever awaits the request."""
+
+    request: Request
+    sampled: Sampled
