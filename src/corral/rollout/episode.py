@@ -183,7 +183,9 @@ class EpisodeRun:
             stop_ids=self._rules.sampling.stop_ids | self._rules.chat.stop_ids,
             seed=derive(task.seed, member, self._talk.turns),
         )
-        return await self._rules.engine.sample(self._talk.ids, params, key=self._key)
+        # A copy: an engine may keep what it was given, and the conversation grows on.
+        ids = tuple(self._talk.ids)
+        return await self._rules.engine.sample(ids, params, key=self._key)
 
     def _parse(self, sampled: Sampled) -> ParsedTurn:
         chat = self._rules.chat

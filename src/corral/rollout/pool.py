@@ -20,6 +20,7 @@ class EnvironmentPool:
         self._kind = kind
         self._instances: dict[int, object] = {}
         self._worn: set[int] = set()
+        self._construction: asyncio.Future[None] | None = None
 
     async def take(self, seat: int, *, turn: asyncio.Lock) -> object:
         """The instance on a seat, constructed if there is none.
@@ -32,7 +33,10 @@ class EnvironmentPool:
             if seat in self._worn:
                 await self.discard(seat)
             if seat not in self._instances:
-                self._instances[seat] = await run_in_thread(self._kind.construct)
+                # Shielded: a thread cannot be cancelled, and what it makes must be closed one day.
+                self._construction = asyncio.ensure_future(self._construct(seat))
+                await asyncio.shield(self._construction)
+                self._construction = None
             return self._instances[seat]
 
     def wear_out(self, seat: int) -> None:
@@ -48,5 +52,11 @@ class EnvironmentPool:
 
     async def aclose(self) -> None:
         """Close every instance; the pool may be used again and then constructs new ones."""
+        if self._construction is not None:
+            await asyncio.gather(self._construction, return_exceptions=True)
+            self._construction = None
         for seat in list(self._instances):
             await self.discard(seat)
+
+    async def _construct(self, seat: int) -> None:
+        self._instances[seat] = await run_in_thread(self._kind.construct)
