@@ -77,12 +77,3 @@ class TokenBudget:
             self.max_context - self.prompt_length - self.used,
         )
         return room if self.limits.turn_tokens is None else min(room, self.limits.turn_tokens)
-
-    def after(self, count: int) -> "TokenBudget":
-        """The budget once ``count`` more tokens are used."""
-        return TokenBudget(
-            limits=self.limits,
-            prompt_length=self.prompt_length,
-            max_context=self.max_context,
-            used=self.used + count,
-        )

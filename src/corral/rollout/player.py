@@ -63,6 +63,11 @@ class Player:
         self._kinds = dict(kinds or {})
         if len(self._kinds) > 1 and None in self._kinds:
             raise UsageError("Several environments each need a name; one of them has none.")
+        if self._kinds and tools:
+            raise UsageError(
+                "Tools for tasks with an environment belong to its kind: "
+                "prepare(factory, standalone=tools)."
+            )
         if retries < 0 or (max_concurrent is not None and max_concurrent < 1):
             raise UsageError(
                 f"retries={retries} must be 0 or more, max_concurrent={max_concurrent} 1 or more."
@@ -92,7 +97,8 @@ class Player:
         """Play each task ``members`` times; groups and members come back in the order asked.
 
         Args:
-            on_episode: Called on the event loop with each episode as it ends, faults included.
+            on_episode: Called on the event loop with each episode as it ends, faults included. Its
+                ``rewards`` have the environment's own reward; the others are not known yet.
             sampling: Instead of the player's, such as greedy for an evaluation.
             limits: Instead of the player's.
 

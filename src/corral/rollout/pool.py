@@ -1,9 +1,15 @@
 """The environments of a player: constructed once, reset for every episode."""
 
 import asyncio
+import logging
 
 from corral.env import EnvironmentKind, close
 from corral.env.threads import run_in_thread
+
+_logger = logging.getLogger(__name__)
+
+CLOSE_TIMEOUT_S = 10.0
+"""An environment that failed may well hang when it is closed; the others must not wait for it."""
 
 
 class EnvironmentPool:
@@ -47,8 +53,17 @@ class EnvironmentPool:
         """Close the instance on a seat and leave the seat empty."""
         self._worn.discard(seat)
         instance = self._instances.pop(seat, None)
-        if instance is not None:
-            await close(instance)
+        if instance is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await close(instance)
+        except TimeoutError:
+            _logger.warning(
+                "%s.close took longer than %g s; leaving it behind.",
+                type(instance).__name__,
+                CLOSE_TIMEOUT_S,
+            )
 
     async def aclose(self) -> None:
         """Close every instance; the pool may be used again and then constructs new ones."""

@@ -8,7 +8,6 @@ Only episodes that are not faults are shown to reward functions, in one call a f
 groups together. A fault has no reward and thereby leaves its group.
 """
 
-import asyncio
 import inspect
 import logging
 import math
@@ -22,6 +21,7 @@ from corral.errors import UsageError
 from corral.records import Episode, Group, Message
 from corral.rollout.played import PlayedGroup
 from corral.rollout.samples import completion_ids
+from corral.rollout.tasks_together import run_together
 
 _logger = logging.getLogger(__name__)
 
@@ -232,7 +232,7 @@ async def _call_all(
         if function not in asynchronous:
             call = partial(_call, function, arguments)
             returned[function.name] = await run_in_thread(call)
-    awaited = await asyncio.gather(*(_call_async(each, arguments) for each in asynchronous))
+    awaited = await run_together([_call_async(each, arguments) for each in asynchronous])
     returned |= dict(zip((each.name for each in asynchronous), awaited, strict=True))
     return {each.name: _values(each.name, returned[each.name], count) for each in functions}
 

@@ -11,7 +11,7 @@ import pytest
 from corral.env import prepare
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
 from corral.records import Episode, Outcome, SamplingParams
-from corral.rollout import attempts
+from corral.rollout import attempts, pool
 from corral.rollout.limits import Limits
 from corral.rollout.player import Player
 from corral.rollout.rewards import reward_functions, score
@@ -418,6 +418,31 @@ async def test_a_player_outlives_its_event_loop(table: Any) -> None:
         assert outcomes(groups[0].group.episodes) == ["finished"] * 4
 
 
+async def test_a_constructor_that_fails_later_is_a_fault_of_its_episode(table: Any) -> None:
+    addresses = iter(["a", "b"])
+
+    def init(self: Any) -> None:
+        self.address = next(addresses)
+
+    groups = await table.player("ok", factory=world(__init__=init)).play([table.task()], 3)
+    assert outcomes(groups[0].group.episodes) == ["finished", "finished", "environment_fault"]
+    assert groups[0].environments[2] is None
+
+
+async def test_an_environment_that_hangs_when_closed_is_left_behind(
+    table: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def close(self: Any) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(pool, "CLOSE_TIMEOUT_S", 0.01)
+    player = table.player("ok", factory=world(close=close))
+    await player.play([table.task()], 1)
+    with caplog.at_level(logging.WARNING):
+        await player.aclose()
+    assert "World.close took longer than 0.01 s" in caplog.text
+
+
 async def test_no_tasks_are_no_groups(table: Any) -> None:
     assert await table.player("ok").play([], 2) == []
 
@@ -427,6 +452,11 @@ def test_impossible_options_are_named(table: Any, options: dict[str, int]) -> No
     (name,) = options
     with pytest.raises(UsageError, match=name):
         table.player("ok", **options)
+
+
+def test_tools_that_no_task_would_have_are_refused(table: Any) -> None:
+    with pytest.raises(UsageError, match="prepare"):
+        table.player("ok", kinds={None: prepare(world())}, tools=[print])
 
 
 async def test_a_group_without_members_is_refused(table: Any) -> None:
