@@ -4,6 +4,7 @@ from corral.track.atomic import write_atomically
 from corral.track.episodes import SavedEpisode, read_episodes, write_episodes
 from corral.track.metrics_file import MetricLine
 from corral.track.progress import ProgressTracker
+from corral.track.report import render_report, write_report
 from corral.track.run_folder import EpisodeFile, RunFolder
 from corral.track.summary import StageResult, versions
 from corral.track.tracker import (
@@ -27,7 +28,9 @@ __all__ = [
     "Tracker",
     "combine",
     "read_episodes",
+    "render_report",
     "versions",
     "write_atomically",
     "write_episodes",
+    "write_report",
 ]
