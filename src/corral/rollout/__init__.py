@@ -1,15 +1,12 @@
-"""Plays episodes against an engine under limits, and scores them.
-
-``Player.play`` turns tasks into groups of episodes, ``score`` adds rewards, and
-:func:`corral.rollout.samples.samples` makes training rows of them once advantages are known.
-"""
+"""Plays episodes against an engine under limits, scores them, and turns them into samples."""
 
 from corral.rollout.limits import Limits
 from corral.rollout.played import PlayedGroup
 from corral.rollout.player import Player
 from corral.rollout.rewards import RewardFunction, Scored, reward_functions, score
-from corral.rollout.samples import completion_ids, is_clipped, reward_matrix
-from corral.rollout.seeds import derive
+from corral.rollout.run import run
+from corral.rollout.samples import completion_ids, is_clipped, reward_matrix, samples
+from corral.rollout.seeds import derive, shuffled
 
 __all__ = [
     "Limits",
@@ -22,5 +19,8 @@ __all__ = [
     "is_clipped",
     "reward_functions",
     "reward_matrix",
+    "run",
+    "samples",
     "score",
+    "shuffled",
 ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from corral.chat.format import ChatFormat
 from corral.engines.protocol import Engine
-from corral.env import EnvironmentKind, tools_of
+from corral.env import EnvironmentKind, ToolSet, tools_of
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
 from corral.records import Episode, Group, SamplingParams, Task
 from corral.rollout.attempts import Attempts, Place, Result
@@ -63,17 +63,13 @@ class Player:
         self._kinds = dict(kinds or {})
         if len(self._kinds) > 1 and None in self._kinds:
             raise UsageError("Several environments each need a name; one of them has none.")
-        if self._kinds and tools:
-            raise UsageError(
-                "Tools for tasks with an environment belong to its kind: "
-                "prepare(factory, standalone=tools)."
-            )
         if retries < 0 or (max_concurrent is not None and max_concurrent < 1):
             raise UsageError(
                 f"retries={retries} must be 0 or more, max_concurrent={max_concurrent} 1 or more."
             )
         self._pools = {name: EnvironmentPool(kind) for name, kind in self._kinds.items()}
         self._tools = tools_of(tools)
+        _check_kinds_have(self._tools, self._kinds)
         self._retries = retries
         self._max_concurrent = max_concurrent
         self._is_playing = False
@@ -174,6 +170,16 @@ class Player:
             construction=asyncio.Lock(),
             on_episode=on_episode,
         )
+
+
+def _check_kinds_have(tools: ToolSet, kinds: Mapping[str | None, EnvironmentKind]) -> None:
+    for kind in kinds.values():
+        missing = [name for name in tools.names if name not in kind.tools.names]
+        if missing:
+            raise UsageError(
+                f"Tool {missing[0]!r} would not be offered in {kind.name}: add it when the "
+                "environment is prepared, with prepare(factory, standalone=tools)."
+            )
 
 
 def _routes(column: str, kind_name: str | None) -> bool:

@@ -454,9 +454,14 @@ def test_impossible_options_are_named(table: Any, options: dict[str, int]) -> No
         table.player("ok", **options)
 
 
-def test_tools_that_no_task_would_have_are_refused(table: Any) -> None:
-    with pytest.raises(UsageError, match="prepare"):
-        table.player("ok", kinds={None: prepare(world())}, tools=[print])
+def test_a_tool_that_an_environment_was_prepared_without_is_named(table: Any) -> None:
+    def look() -> str:
+        """Look."""
+        return "nothing"
+
+    with pytest.raises(UsageError, match="'look' would not be offered in World"):
+        table.player("ok", kinds={None: prepare(world())}, tools=[look])
+    table.player("ok", kinds={None: prepare(world(), standalone=[look])}, tools=[look])
 
 
 async def test_a_group_without_members_is_refused(table: Any) -> None:

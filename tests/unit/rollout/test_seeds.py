@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corral.rollout.seeds import derive
+from corral.rollout.seeds import derive, shuffled
 
 PART = st.integers() | st.text(max_size=8)
 
@@ -22,3 +22,10 @@ def test_parts_are_told_apart_by_type_and_position() -> None:
 @given(st.lists(PART))
 def test_a_seed_fits_a_signed_64_bit_integer(parts: list) -> None:
     assert 0 <= derive(*parts) < 2**63
+
+
+def test_a_shuffle_depends_on_its_parts_alone() -> None:
+    items = list(range(20))
+    first, again, other = (shuffled(items, 0, "epoch", n) for n in (1, 1, 2))
+    assert first == again != other
+    assert sorted(first) == items == list(range(20))

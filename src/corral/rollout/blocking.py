@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, also where an event loop runs already (a notebook).
 
     There the coroutine gets a loop and a thread of its own while this one waits.
