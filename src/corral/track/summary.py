@@ -47,8 +47,8 @@ def summary_text(
 ) -> str:
     """The text of ``summary.json``. Secrets in ``asked`` and ``extra`` are masked."""
     content = {
-        **redact(to_jsonable(extra)),
-        "asked": redact(to_jsonable(asked)),
+        **redact(to_jsonable(extra), in_commands=True),
+        "asked": redact(to_jsonable(asked), in_commands=True),
         "stages": [
             {"name": stage.name, "metrics": stage.metrics, "seconds": stage.seconds}
             for stage in stages

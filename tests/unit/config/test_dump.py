@@ -153,3 +153,13 @@ def test_redacting_changes_a_copy_only():
         "url": "wss://**********@h/p",
     }
     assert data["a"] == [{"password": "x", "n": 1}]
+
+
+def test_a_secret_in_a_command_line_is_masked_on_request():
+    command = ["--set model.api_key=sk-1 --set a.max_tokens=5", "--hf-token=abc", "x=1"]
+    assert redact(command, in_commands=True) == [
+        "--set model.api_key=********** --set a.max_tokens=5",
+        "--hf-token=**********",
+        "x=1",
+    ]
+    assert redact(command) == command
