@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from corral.rollout import run
+from corral.rollout import run_blocking
 
 
 async def double(value: int) -> int:
@@ -13,10 +13,10 @@ async def double(value: int) -> int:
 
 
 def test_a_coroutine_runs_from_synchronous_code() -> None:
-    assert run(double(3)) == 6
+    assert run_blocking(double(3)) == 6
 
 
 async def test_a_coroutine_runs_where_a_loop_runs_already() -> None:
-    assert run(double(3)) == 6
+    assert run_blocking(double(3)) == 6
     with pytest.raises(ValueError, match="-1"):
-        run(double(-1))
+        run_blocking(double(-1))
