@@ -31,8 +31,7 @@ class Linger:
         """Note that a conversation asks for a turn, perhaps after one that ended."""
         ended_at = self._ended_at.pop(key, None)
         if ended_at is not None:
-            latency = min(now_s - ended_at, _LONGEST_COUNTED_S)
-            self._latency_s += _WEIGHT * (latency - self._latency_s)
+            self._count(now_s - ended_at)
             self._last_event_s = now_s
 
     def released(self, key: str) -> None:
@@ -44,16 +43,18 @@ class Linger:
 
         Each arrival renews the wait, so that many quick tools one after the other all make it.
         """
+        self._count_the_lost(now_s)
         if not self._ended_at or self._latency_s > _LONGEST_WAIT_S:
             return 0.0
         patience = min(_LONGEST_WAIT_S, 2 * self._latency_s + _MARGIN_S)
-        remaining = self._last_event_s + patience - now_s
-        if remaining <= 0:
-            self._give_up()
-            return 0.0
-        return remaining
+        return max(0.0, self._last_event_s + patience - now_s)
 
-    def _give_up(self) -> None:
-        """Count those who did not come as slow, and expect them no more."""
-        self._latency_s += _WEIGHT * (_LONGEST_WAIT_S - self._latency_s)
-        self._ended_at.clear()
+    def _count_the_lost(self, now_s: float) -> None:
+        """Count those who did not come for long as slow, and expect them no more."""
+        lost = [key for key, at in self._ended_at.items() if now_s - at > _LONGEST_COUNTED_S]
+        for key in lost:
+            del self._ended_at[key]
+            self._count(_LONGEST_COUNTED_S)
+
+    def _count(self, latency_s: float) -> None:
+        self._latency_s += _WEIGHT * (min(latency_s, _LONGEST_COUNTED_S) - self._latency_s)
