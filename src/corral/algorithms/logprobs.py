@@ -97,4 +97,5 @@ def _features(model: nn.Module, microbatch: MicroBatch, head: OutputHead | None)
         use_cache=False,
     )
     features: Tensor = output.logits if head is None else output.last_hidden_state
-    return features.flatten(0, 1)
+    # Prompt learning puts positions of its own in front.
+    return features[:, -microbatch.input_ids.shape[1] :].flatten(0, 1)
