@@ -127,8 +127,10 @@ EXTENDABLE = {
 """Can be trained on; each has to work."""
 
 HOPELESS = {
-    "counts turns": template(content="message.content + ' (turn ' + ns.turns | string + ' of ' + "
-                             "messages | length | string + ')'"),
+    "counts turns": template(
+        content="message.content + ' (turn ' + ns.turns | string + ' of ' + "
+        "messages | length | string + ')'"
+    ),
     "forgets old results": template(content="message.content if at_end else '...'"),
 }
 """Rendered history changes as the conversation grows; each has to be refused."""

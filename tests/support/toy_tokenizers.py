@@ -61,7 +61,10 @@ def byte_level_tokenizer(
     core.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
     core.add_tokens([AddedToken(text, special=False, normalized=False) for text in plain_tags])
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=core, eos_token=eos, pad_token=pad or eos, clean_up_tokenization_spaces=False
+        tokenizer_object=core,
+        eos_token=eos,
+        pad_token=pad or eos,
+        clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = chat_template
     return tokenizer

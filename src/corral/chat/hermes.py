@@ -1,7 +1,7 @@
 """Reads what a model wrote in the Hermes format: reasoning, visible text and tool calls.
 
 A call is ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``. Model output is data:
-nothing a model writes raises here, and time is linear in the length of the text.
+nothing a model writes raises here, and a long text takes at most ``MAX_CALLS`` passes.
 """
 
 import json
@@ -19,6 +19,10 @@ CALL_EXAMPLE = f'{CALL_OPEN}{{"name": "tool", "arguments": {{...}}}}{CALL_CLOSE}
 
 MAX_DEPTH = 64
 """Deepest nesting of a call's JSON; deeper values break code that walks them by recursion."""
+
+MAX_CALLS = 100
+"""Most calls of one turn. Explaining a JSON error counts the lines before it, so that reading any
+number of broken calls would take time quadratic in the length of the text."""
 
 _TAG = re.compile("|".join(map(re.escape, (THINK_OPEN, THINK_CLOSE, CALL_OPEN, CALL_CLOSE))))
 _SURROGATE = re.compile("[\\ud800-\\udfff]")
@@ -104,11 +108,14 @@ def _read_call(reading: _Reading, *, start: int, is_truncated: bool) -> None:
     """Read one call that opens at ``start``."""
     text = reading.text
     try:
+        if len(reading.calls) >= MAX_CALLS:
+            raise _CallError(f"The turn has more than {MAX_CALLS} tool calls; do fewer at a time.")
         value, end = _decode_json(text, _after_space(text, start + len(CALL_OPEN)))
         end = _after_call(text, end)
         call = _call_of(value)
     except _CallError as error:
-        end = _end_of_broken_call(reading)
+        is_last = len(reading.calls) >= MAX_CALLS
+        end = len(text) if is_last else _end_of_broken_call(reading)
         call = MalformedCall(text=text[start:end], error=f"{error} Write it as {CALL_EXAMPLE}.")
     if is_truncated:
         call = MalformedCall(
