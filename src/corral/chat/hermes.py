@@ -84,8 +84,8 @@ def parse_turn(
 
 
 def _visible(reading: _Reading) -> str:
-    if len(reading.content) == 1:
-        return reading.content[0]
+    if not reading.reasoning and not reading.calls:
+        return reading.text
     pieces = [piece.strip() for piece in reading.content]
     return "\n".join(piece for piece in pieces if piece)
 

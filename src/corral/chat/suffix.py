@@ -51,6 +51,10 @@ class SuffixRenderer:
             )
         return ids[1:]
 
+    def kept(self) -> int:
+        """How many combinations of tools are remembered."""
+        return len(self._pieces)
+
     def text(self, messages: Sequence[Message], *, assistant: Message | None = None) -> str:
         """The suffix as text."""
         if not messages:
