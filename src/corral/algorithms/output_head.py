@@ -133,11 +133,16 @@ def _is_close(actual: Tensor, expected: Tensor, *, tolerance: float) -> bool:
 
 @contextmanager
 def _evaluating(model: nn.Module) -> Generator[None, None, None]:
-    """Evaluation mode for a while; dropout would make two equal computations differ."""
+    """Evaluation mode for a while; dropout would make two equal computations differ.
+
+    An autocast context keeps the weights it cast, and some releases of torch hand those cast
+    without gradients to the training forward that follows, which then trains nothing.
+    """
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
         yield
     finally:
+        torch.clear_autocast_cache()
         for module in training:
             module.training = True

@@ -208,6 +208,22 @@ def test_the_proof_leaves_training_mode_and_random_numbers_alone(random_samples)
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_the_proof_within_autocast_does_not_cost_the_first_gradient(random_samples):
+    # Some releases of torch cache weights cast under no_grad, which have no way back to the
+    # parameters.
+    model = _model("llama").float()
+    micro = collate(random_samples(LENGTHS), [0, 1], packing=True)
+
+    def step():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            logprobs = token_logprobs(model, micro).logprobs
+        return _gradients(model, logprobs.sum())
+
+    first, second = step(), step()
+    assert set(first) == {name for name, _ in model.named_parameters()}
+    torch.testing.assert_close(first, second)
+
+
 def test_without_gradients_nothing_is_kept(random_samples):
     micro = collate(random_samples(LENGTHS), [0, 1], packing=True)
     with torch.no_grad():
