@@ -1,12 +1,9 @@
 """What a recipe says: a model, a world, and the stages that teach the one to play the other."""
 
-from importlib import resources
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from corral.errors import UsageError
 from corral.training import GRPOConfig, SFTConfig
 
 
@@ -26,6 +23,8 @@ class ScratchModel(_Section):
     """Attention heads."""
     intermediate_size: int = Field(512, ge=8)
     """Width of the feed-forward blocks."""
+    initializer_range: float = Field(0.02, gt=0)
+    """Standard deviation of the random weights."""
     max_context: int = Field(1024, ge=64)
     """Longest conversation in tokens."""
 
@@ -60,6 +59,8 @@ class WarmupSection(_Section):
     """Which of the world's scripted players to imitate."""
     with_reasoning: bool = True
     """Keep the player's thoughts in the turns, as ``<think>`` blocks."""
+    last_word: str = "Done."
+    """What the model says after the last answer; empty: nothing, for runs that stop when done."""
     train: SFTConfig
     """How to train on them."""
 
@@ -103,30 +104,3 @@ class Recipe(_Section):
     """The reinforcement stage."""
     evaluation: EvaluationSection = EvaluationSection()
     """What is played before and after each stage."""
-
-
-def packaged_recipes() -> dict[str, str]:
-    """TOML text of the recipes that ship with Corral, by name."""
-    folder = resources.files("corral.recipes") / "toml"
-    return {
-        entry.name.removesuffix(".toml"): entry.read_text(encoding="utf-8")
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".toml")
-    }
-
-
-def recipe_text(recipe: str) -> str:
-    """The TOML of a packaged recipe's name or of a file's path.
-
-    Raises:
-        UsageError: Neither exists.
-    """
-    packaged = packaged_recipes()
-    if recipe in packaged:
-        return packaged[recipe]
-    path = Path(recipe)
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
-    raise UsageError(
-        f"recipe={recipe!r} is neither a packaged recipe ({', '.join(packaged)}) nor a file."
-    )

@@ -1,10 +1,10 @@
 """Plays episodes against an engine under limits, scores them, and turns them into samples."""
 
+from corral.rollout.blocking import run_blocking
 from corral.rollout.limits import Limits
 from corral.rollout.played import PlayedGroup
 from corral.rollout.player import Player
 from corral.rollout.rewards import RewardFunction, Scored, reward_functions, score
-from corral.rollout.run import run
 from corral.rollout.samples import completion_ids, is_clipped, reward_matrix, samples
 from corral.rollout.seeds import derive, shuffled
 
@@ -19,7 +19,7 @@ __all__ = [
     "is_clipped",
     "reward_functions",
     "reward_matrix",
-    "run",
+    "run_blocking",
     "samples",
     "score",
     "shuffled",

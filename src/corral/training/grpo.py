@@ -29,10 +29,11 @@ from corral.rollout import (
     Scored,
     reward_functions,
     reward_matrix,
-    run,
+
     samples,
     score,
 )
+from corral.rollout.blocking import run_blocking
 from corral.rollout.seeds import shuffled
 from corral.track import JsonlTracker, RunFolder, Tracker, combine
 from corral.training.batching import plan_batches
@@ -174,7 +175,7 @@ class GRPOTrainer:
     def end(self) -> None:
         """Close trackers and environments, and leave the process group."""
         self._tracker.close()
-        run(self.player.aclose())
+        run_blocking(self.player.aclose())
         self.accelerator.end_training()
 
     # Play
@@ -189,7 +190,7 @@ class GRPOTrainer:
             played = await self.player.play(mine, self.plan.members)
             return await score(played, self.reward_funcs, trainer_state=self.state)
 
-        scored = run(play_and_score())
+        scored = run_blocking(play_and_score())
         return scored, time.perf_counter() - started
 
     def _samples(self, scored: Scored) -> list[Sample]:
@@ -297,12 +298,7 @@ class GRPOTrainer:
             self.chat,
             kinds=self.environment_kinds,
             tools=tools,
-            limits=Limits(
-                turns=args.max_tool_calling_iterations,
-                turn_tokens=args.max_turn_length,
-                episode_tokens=args.max_completion_length,
-                seconds=args.episode_timeout_s,
-            ),
+            limits=limits_of(args),
             sampling=SamplingParams(
                 max_new_tokens=args.max_completion_length,
                 stop_ids=self.chat.stop_ids,
@@ -325,6 +321,16 @@ class GRPOTrainer:
                 "adapter, which is not supported yet. Set beta=0."
             )
         return copy.deepcopy(self.model).eval().requires_grad_(False).to(self.learner.device)
+
+
+def limits_of(args: GRPOConfig) -> Limits:
+    """The limits on an episode that a configuration sets."""
+    return Limits(
+        turns=args.max_tool_calling_iterations,
+        turn_tokens=args.max_turn_length,
+        episode_tokens=args.max_completion_length,
+        seconds=args.episode_timeout_s,
+    )
 
 
 def _episodes(scored: Scored) -> list[Episode]:

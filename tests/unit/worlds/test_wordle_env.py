@@ -112,7 +112,7 @@ def test_metrics_tell_the_game_as_it_stands():
     env = game("stone", "xqzjk", "phone")
     assert env.metrics["win"] == 0.0
     assert env.metrics["guesses"] == 1.0
-    assert env.metrics["invalid"] == 1.0
+    assert env.metrics["invalid_guesses"] == 1.0
     assert env.metrics["partial_reward"] == pytest.approx(0.3)
 
 
@@ -121,7 +121,7 @@ def test_reset_forgets_the_game_before():
     assert env.reset(secret="piano") is None
     state = (env.done, env.won, env.guesses, env.invalid_guesses, env.best_greens, env.history)
     assert state == (False, False, 0, 0, 0, [])
-    assert env.metrics["invalid"] == 0.0
+    assert env.metrics["invalid_guesses"] == 0.0
 
 
 @pytest.mark.parametrize("secret", ["Stone", "xqzjk", "cranes", ""])

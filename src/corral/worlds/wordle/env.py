@@ -125,7 +125,7 @@ class Wordle:
         return {
             "win": float(self.won),
             "guesses": float(self.guesses),
-            "invalid": float(self.invalid_guesses),
+            "invalid_guesses": float(self.invalid_guesses),
             "win_reward": self.win_reward,
             "partial_reward": self.partial_reward,
             "invalid_reward": self.invalid_reward,

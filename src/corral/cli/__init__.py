@@ -1,0 +1,1 @@
+"""The command line: parse, import lazily, call one function, print."""

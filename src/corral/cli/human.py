@@ -1,0 +1,75 @@
+"""A person at the terminal as a player."""
+
+import json
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import typer
+
+from corral.cli.output import say
+from corral.env import prepare
+from corral.worlds import World
+from corral.worlds.policy import Policy, PolicyAction
+
+
+def human_policy(world: World) -> Policy:
+    """Asks for a tool and its arguments each turn; an empty answer or end of input stops."""
+    schemas = [schema["function"] for schema in prepare(world.factory).tools.schemas]
+
+    def choose(env: Any, last_text: str, rng: Random) -> PolicyAction | None:
+        if last_text:
+            say(last_text)
+        schema = _choose_tool(schemas)
+        if schema is None:
+            return None
+        arguments = _ask_arguments(schema)
+        return None if arguments is None else PolicyAction(tool=schema["name"], arguments=arguments)
+
+    return choose
+
+
+def show_text(text: Any) -> None:
+    """Print what a player is shown, if it is text."""
+    if isinstance(text, str) and text:
+        say(text)
+
+
+def show_turn(turn: Any) -> None:
+    """Print one call of a scripted player and its answer."""
+    say(f"> {turn.action.tool}({json.dumps(turn.action.arguments)})")
+    say(str(turn.content))
+
+
+def _choose_tool(schemas: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    if len(schemas) == 1:
+        return schemas[0]
+    names = [schema["name"] for schema in schemas]
+    while True:
+        answer = _ask(f"tool ({', '.join(names)})")
+        if not answer:
+            return None
+        if answer in names:
+            return schemas[names.index(answer)]
+        say(f"There is no tool {answer!r}.")
+
+
+def _ask_arguments(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    properties: Mapping[str, Any] = schema["parameters"]["properties"]
+    required = schema["parameters"].get("required", [])
+    arguments: dict[str, Any] = {}
+    for name, details in properties.items():
+        answer = _ask(f"{name}: {details.get('description', '')}".strip())
+        if answer:
+            # The call layer coerces text to the argument's type, as it does for a model.
+            arguments[name] = answer
+        elif name in required:
+            return None
+    return arguments
+
+
+def _ask(question: str) -> str:
+    try:
+        return typer.prompt(question, default="", show_default=False, err=True).strip()
+    except typer.Abort:
+        return ""

