@@ -4,6 +4,10 @@ import math
 
 import pytest
 import torch
+from transformers import MambaConfig, MambaForCausalLM
+
+from corral.engines.torch_engine import TorchEngine
+from corral.errors import UsageError
 from support.engine_models import (
     MODELS,
     build_model,
@@ -12,10 +16,6 @@ from support.engine_models import (
     sample_together,
     sampling,
 )
-from transformers import MambaConfig, MambaForCausalLM
-
-from corral.engines.torch_engine import TorchEngine
-from corral.errors import UsageError
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])

@@ -4,6 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
+
+from corral.engines.torch_engine import TorchEngine
+from corral.errors import InfrastructureFault, UsageError
+from corral.records import Finish
 from support.engine_models import (
     CONTEXT,
     VOCABULARY,
@@ -12,10 +16,6 @@ from support.engine_models import (
     sample_together,
     sampling,
 )
-
-from corral.engines.torch_engine import TorchEngine
-from corral.errors import InfrastructureFault, UsageError
-from corral.records import Finish
 
 
 async def test_a_turn_ends_with_its_stop_id() -> None:

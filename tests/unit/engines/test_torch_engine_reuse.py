@@ -1,9 +1,9 @@
 """What is in the cache already is not computed again, and changes no sample."""
 
 import pytest
-from support.engine_models import build_model, random_prompts, sample_together, sampling
 
 from corral.engines.torch_engine import TorchEngine
+from support.engine_models import build_model, random_prompts, sample_together, sampling
 
 
 async def play(engine: TorchEngine, *, conversations: int = 5, turns: int = 3) -> list[list[int]]:
