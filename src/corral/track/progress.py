@@ -1,4 +1,4 @@
-"""Shows a run in the terminal: one live line a stage, or one plain line a step in a log file."""
+"""Shows a run in the terminal: one live line a stage, or plain lines in a log file."""
 
 import logging
 import math
@@ -22,6 +22,9 @@ PACE_STEPS = 20
 """Time left comes from the median of this many latest steps: one slow step must not shake it."""
 
 _REFRESHES_PER_S = 4
+
+PLAIN_PAUSE_S = 10.0
+"""Shortest time between two lines of a stage in a log file; its first and last are always there."""
 
 
 def _percent(value: float) -> str:
@@ -104,7 +107,7 @@ class ProgressTracker:
     """Shows stage, step, reward, win rate, loss, tokens per second and time left.
 
     On a terminal it keeps one live line for each stage; elsewhere (a CI log, a file) it writes one
-    plain line for each step. It writes to standard error, so that ``--json`` output stays clean.
+    plain line every ten seconds. It writes to standard error, so that ``--json`` output stays clean.
     Shown from the metrics: ``reward``, ``win_rate``, ``loss``, ``tokens_per_second`` (or the growth
     of ``num_tokens``), ``step_time``. Nothing it does raises into training.
 
@@ -120,12 +123,14 @@ class ProgressTracker:
         totals: Mapping[str, int] | None = None,
         console: Console | None = None,
         now: Callable[[], float] = time.monotonic,
+        plain_pause_s: float = PLAIN_PAUSE_S,
     ) -> None:
         """Show nothing yet; the first logged step starts the display.
 
         Args:
             totals: How many steps each stage has, where that is known.
             now: A clock in seconds.
+            plain_pause_s: Shortest time between two lines of a stage in a log file.
         """
         self._totals = dict(totals or {})
         self._console = console or Console(stderr=True)
@@ -133,6 +138,8 @@ class ProgressTracker:
         self._stages: dict[str, StageState] = {}
         self._live: Live | None = None
         self._is_broken = False
+        self._plain_pause_s = plain_pause_s
+        self._printed: dict[str, float] = {}
 
     def set_total(self, stage: str, total: int) -> None:
         """Say how many steps a stage has, when that is known only later."""
@@ -177,12 +184,19 @@ class ProgressTracker:
             state = self._stages[stage] = StageState(name=stage, total=self._totals.get(stage))
         state.take(step, metrics, self._now())
         if not self._console.is_terminal:
-            self._console.print(plain_line(state), markup=False, highlight=False, soft_wrap=True)
+            self._print_plainly(state)
             return
         if self._live is None:
             self._live = Live(console=self._console, refresh_per_second=_REFRESHES_PER_S)
             self._live.start()
         self._live.update(live_table(list(self._stages.values())))
+
+    def _print_plainly(self, state: StageState) -> None:
+        now = self._now()
+        printed = self._printed.get(state.name)
+        if printed is None or state.step == state.total or now - printed >= self._plain_pause_s:
+            self._printed[state.name] = now
+            self._console.print(plain_line(state), markup=False, highlight=False, soft_wrap=True)
 
 
 def plain_line(stage: StageState) -> str:

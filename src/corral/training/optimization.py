@@ -57,8 +57,6 @@ class OptimizationConfig(BaseModel):
     """Lay several rows behind each other in one sequence instead of padding them."""
     logits_chunk_tokens: int = Field(1024, ge=1)
     """Trained tokens whose logits exist at the same time."""
-    logging_steps: int = Field(1, ge=1)
-    """Steps averaged into one line of metrics."""
     save_steps: int = Field(0, ge=0)
     """Steps between checkpoints; 0: only at the end."""
     save_total_limit: int | None = Field(2, ge=1)

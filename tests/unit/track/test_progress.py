@@ -32,7 +32,9 @@ def text_of(console: Console) -> str:
 
 def test_a_log_file_gets_one_plain_line_a_step():
     console = log_file()
-    with ProgressTracker(totals={"grpo": 4}, console=console, now=Clock()) as progress:
+    with ProgressTracker(
+        totals={"grpo": 4}, console=console, now=Clock(), plain_pause_s=0
+    ) as progress:
         progress.log(1, {"reward": 0.25, "win_rate": 0.5, "num_tokens": 100}, "grpo")
         progress.log(2, {"reward": 0.5, "win_rate": 1.0, "num_tokens": 3100}, "grpo")
     assert text_of(console).split("\n") == [
@@ -85,7 +87,7 @@ def test_a_closed_terminal_does_not_stop_training():
 
 def test_a_total_can_be_told_later():
     console = log_file()
-    progress = ProgressTracker(console=console, now=Clock())
+    progress = ProgressTracker(console=console, now=Clock(), plain_pause_s=0)
     progress.log(1, {}, "grpo")
     progress.set_total("grpo", 3)
     progress.log(2, {}, "grpo")
@@ -97,3 +99,12 @@ def test_a_total_can_be_told_later():
 )
 def test_clock_text(seconds: float, text: str):
     assert clock_text(seconds) == text
+
+
+def test_a_log_file_is_not_flooded():
+    console = log_file()
+    progress = ProgressTracker(totals={"grpo": 4}, console=console, now=Clock(), plain_pause_s=1e9)
+    for step in range(1, 5):
+        progress.log(step, {}, "grpo")
+    lines = text_of(console).splitlines()
+    assert [line.split()[1] for line in lines] == ["1/4", "4/4"]
