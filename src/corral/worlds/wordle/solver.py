@@ -8,6 +8,12 @@ from corral.worlds.wordle.env import Wordle
 from corral.worlds.wordle.feedback import ABSENT, GREEN, YELLOW, is_consistent
 from corral.worlds.wordle.words import LETTERS, guesses, secrets
 
+OPENER = "slate"
+"""Splits the 156 secrets into 63 answers, more than all but one other accepted word, and leaves 4.5
+candidates on average. With a fixed first guess a game is decided by reading the answers, which is
+what there is to learn from watching; with a random one, a small model learns little else than which
+words exist."""
+
 History = Sequence[tuple[str, str]]
 
 
@@ -44,7 +50,7 @@ def random_player(env: Wordle, last_text: str, rng: random.Random) -> PolicyActi
 
 POLICIES: dict[str, Callable[..., PolicyAction | None]] = {
     "random": random_player,
-    "solver": consistent_solver(),
+    "solver": consistent_solver(OPENER),
 }
 
 
