@@ -1,0 +1,1 @@
+"""Tokens in, tokens out. Import the engine you need from its own module: torch stays lazy."""
