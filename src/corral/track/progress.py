@@ -192,7 +192,7 @@ class ProgressTracker:
         self._live.update(live_table(list(self._stages.values())))
 
     def _print_plainly(self, state: StageState) -> None:
-        now = self._now()
+        now = state.seen_at or 0.0
         printed = self._printed.get(state.name)
         if printed is None or state.step == state.total or now - printed >= self._plain_pause_s:
             self._printed[state.name] = now
