@@ -13,5 +13,7 @@ def test_data() -> Path:
     """Folder with reference values and the real tokenizer; a test that needs it skips without."""
     folder = Path(os.environ.get("CORRAL_TEST_DATA", ROOT / ".." / "shared")).resolve()
     if not (folder / "golden").is_dir():
-        pytest.skip(f"no reference data in {folder}: set CORRAL_TEST_DATA to the folder that has it")
+        pytest.skip(
+            f"no reference data in {folder}: set CORRAL_TEST_DATA to the folder that has it"
+        )
     return folder

@@ -70,7 +70,7 @@ def environment_boundary(what: str) -> Iterator[None]:
         raise
     except INFRASTRUCTURE_ERRORS as error:
         raise InfrastructureFault(f"{what}: {type(error).__name__}: {error}") from error
-    except Exception as error:  # noqa: BLE001 - the named boundary
+    except Exception as error:
         raise EnvironmentFault(f"{what} raised {type(error).__name__}: {error}") from error
 
 

@@ -13,7 +13,9 @@ def evaluate(
     world: Annotated[str, typer.Option(help="Built-in name, module:Class or path.py:Class.")],
     games: Annotated[int, typer.Option(min=1, help="Evaluation games to play.")] = 30,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a game after its prompt.")] = 512,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Tokens of a game after its prompt.")
+    ] = 512,
     stop_when_done: Annotated[
         bool, typer.Option(help="End a game when the environment is done.")
     ] = True,

@@ -33,7 +33,9 @@ def _print_version(is_wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Train language-model agents by letting them act in environments."""
@@ -48,7 +50,9 @@ def main() -> None:
     except CorralError as error:
         fail(str(error), code=1)
     except KeyboardInterrupt:
-        fail("Interrupted. What was finished is kept; `--resume` continues a training run.", code=130)
+        fail(
+            "Interrupted. What was finished is kept; `--resume` continues a training run.", code=130
+        )
 
 
 if __name__ == "__main__":

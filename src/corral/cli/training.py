@@ -44,10 +44,13 @@ def _resolved(
     overrides: list[str],
     resume: bool,
 ) -> Resolved[Any]:
-    from corral.recipes.run import saved_config
     from corral.recipes.catalogue import recipe_text
+    from corral.recipes.run import saved_config
 
-    given = [Flag(name="--seed", key="seed", value=seed), Flag(name="--output", key="output", value=output)]
+    given = [
+        Flag(name="--seed", key="seed", value=seed),
+        Flag(name="--output", key="output", value=output),
+    ]
     flags = [flag for flag in given if flag.value is not None]
     fresh = load(recipe_text(recipe), overrides, model, flags=flags)
     if not resume:
@@ -67,7 +70,9 @@ def _run(resolved: Resolved[Any], *, is_resumed: bool) -> list[Any]:
         run = make(resolved, progress, listener)
         say(f"Run folder: {run.folder.path}")
         results = run.run()
-    columns = [name for name in results[0].metrics if any(r.metrics[name] is not None for r in results)]
+    columns = [
+        name for name in results[0].metrics if any(r.metrics[name] is not None for r in results)
+    ]
     rows = [[result.name, *[result.metrics[name] for name in columns]] for result in results]
     screen.print(table("Before and after", ["stage", *columns], rows))
     say(f"Report: {run.folder.report_path}")

@@ -70,7 +70,9 @@ class Transcript:
 
     spans: tuple[Span, ...] = ()
 
-    def append(self, kind: SpanKind, ids: Sequence[int], *, parent: int | None = None) -> "Transcript":
+    def append(
+        self, kind: SpanKind, ids: Sequence[int], *, parent: int | None = None
+    ) -> "Transcript":
         """A transcript with one more unsampled span after ``parent`` (the last span by default)."""
         if kind is SpanKind.SAMPLED:
             raise ValueError("Use append_sampled: a sampled span needs logprobs and a version.")

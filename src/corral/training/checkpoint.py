@@ -81,9 +81,7 @@ def _trainable_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
 
 
 def _trainable_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
-    return {
-        name: p.detach().cpu().contiguous() for name, p in _trainable_parameters(model).items()
-    }
+    return {name: p.detach().cpu().contiguous() for name, p in _trainable_parameters(model).items()}
 
 
 def _flatten_optimizer(

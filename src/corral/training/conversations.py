@@ -61,7 +61,10 @@ def conversation_of(row: Mapping[str, Any]) -> tuple[list[Message], list[dict[st
     if "messages" in row:
         return list(row["messages"]), tools
     if "prompt" in row and "completion" in row:
-        return [*_as_messages(row["prompt"], "user"), *_as_messages(row["completion"], "assistant")], tools
+        return [
+            *_as_messages(row["prompt"], "user"),
+            *_as_messages(row["completion"], "assistant"),
+        ], tools
     raise UsageError(
         f"A row with the columns {sorted(row)} can't be learned from: give 'messages', or 'prompt' "
         "and 'completion'."

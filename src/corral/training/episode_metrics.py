@@ -78,7 +78,7 @@ def _mean_and_std(prefix: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def _outcomes(episodes: Sequence[Episode]) -> dict[str, float]:
-    share = {outcome: 0 for outcome in Outcome}
+    share = dict.fromkeys(Outcome, 0)
     for episode in episodes:
         share[episode.outcome] += 1
     return {f"outcome/{outcome}": count / len(episodes) for outcome, count in share.items()}

@@ -12,10 +12,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from accelerate import PartialState
 from accelerate.utils import gather_object
 from torch import nn
 
-from corral.algorithms import group_advantages, trainable
+from corral.algorithms import trainable
 from corral.chat import ChatFormat
 from corral.engines.protocol import Engine
 from corral.engines.torch_engine import TorchEngine
@@ -29,7 +30,6 @@ from corral.rollout import (
     Scored,
     reward_functions,
     reward_matrix,
-
     samples,
     score,
 )
@@ -39,6 +39,7 @@ from corral.track import JsonlTracker, RunFolder, Tracker, combine
 from corral.training.batching import plan_batches
 from corral.training.checkpoint import checkpoints
 from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
+from corral.training.exchange import advantages_over_processes, means_over_processes
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner
 from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
@@ -104,12 +105,15 @@ class GRPOTrainer:
         self.reward_funcs = reward_functions(reward_funcs, self.args.reward_weights)
         _check_reward_source(self.reward_funcs, self.environment_kinds)
         rows = _rows(train_dataset, self.environment_kinds, self.args)
+        # Before the model is loaded: numbers that do not fit together should not take minutes.
+        self.plan = plan_batches(self.args, PartialState().num_processes)
         self.processing_class = load_tokenizer(model, processing_class)
         self.model = with_adapter(load_model(model, self.args.model_init_kwargs), peft_config)
-        self.chat = _chat(self.processing_class, self.model, self.environment_kinds, tools, self.args)
+        self.chat = _chat(
+            self.processing_class, self.model, self.environment_kinds, tools, self.args
+        )
         self.learner = Learner(self.model, self.args)
         self.accelerator = self.learner.accelerator
-        self.plan = plan_batches(self.args, self.accelerator.num_processes)
         self.source = TaskSource(
             rows,
             per_generation=self.plan.tasks,
@@ -147,15 +151,17 @@ class GRPOTrainer:
                 losses.append(step.loss)
                 self.state.global_step = self.learner.step
                 now = time.perf_counter()
-                self._log({
-                    **numbers,
-                    **learned,
-                    "loss": step.loss,
-                    "grad_norm": step.grad_norm,
-                    "learning_rate": step.learning_rate,
-                    "step_time": now - started,
-                    "time/learn": now - started - (seconds if numbers else 0.0),
-                })
+                self._log(
+                    {
+                        **numbers,
+                        **learned,
+                        "loss": step.loss,
+                        "grad_norm": step.grad_norm,
+                        "learning_rate": step.learning_rate,
+                        "step_time": now - started,
+                        "time/learn": now - started - (seconds if numbers else 0.0),
+                    }
+                )
                 started, numbers = now, {}
             self._publish_weights()
             self._save_if_due()
@@ -195,11 +201,8 @@ class GRPOTrainer:
 
     def _samples(self, scored: Scored) -> list[Sample]:
         """Compare the episodes of each group and turn them into training rows."""
-        rewards, group = reward_matrix(scored.groups, scored.names)
-        self._advantages = group_advantages(
-            rewards,
-            group,
-            weights=scored.weights,
+        self._advantages = advantages_over_processes(
+            scored,
             scale=self.args.scale_rewards,
             aggregation=self.args.multi_objective_aggregation,
         )
@@ -219,7 +222,9 @@ class GRPOTrainer:
         for epoch in range(self.plan.passes):
             episodes = list(dict.fromkeys(row.episode for row in batch))
             if self.plan.slices > 1:
-                episodes = shuffled(episodes, self.args.seed, "slices", self.state.global_step, epoch)
+                episodes = shuffled(
+                    episodes, self.args.seed, "slices", self.state.global_step, epoch
+                )
             for place in range(self.plan.slices):
                 mine = set(episodes[place :: self.plan.slices])
                 slices.append([row for row in batch if row.episode in mine])
@@ -232,7 +237,7 @@ class GRPOTrainer:
         self.state.num_tokens += prompt_and_sampled_tokens(episodes)
         return {
             **episode_metrics(episodes),
-            **scored.metrics,
+            **means_over_processes(scored.metrics),
             "frac_reward_zero_std": fmean(map(float, is_zero)),
             "num_tokens": float(self.state.num_tokens),
             "tokens_per_second": sampled / seconds,

@@ -124,7 +124,9 @@ class GRPOConfig(OptimizationConfig):
     @field_validator("scale_rewards", mode="before")
     @classmethod
     def _scale_may_be_a_bool(cls, value: object) -> object:
-        return {True: "group", False: "none"}.get(value, value) if isinstance(value, bool) else value
+        return (
+            {True: "group", False: "none"}.get(value, value) if isinstance(value, bool) else value
+        )
 
     @field_validator("loss_type")
     @classmethod

@@ -1,16 +1,18 @@
 """The learner: a model, its optimiser and its schedule, advanced one optimiser step at a time."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 
-from corral.algorithms import MicroBatch, token_logprobs
+from corral.algorithms import MicroBatch, keeps_packed_rows_apart, token_logprobs
+from corral.errors import UsageError
 from corral.rollout.seeds import derive
 from corral.training.checkpoint import load_checkpoint, save_checkpoint
 from corral.training.models import disable_dropout
@@ -63,7 +65,10 @@ class Learner:
         self.model = model
         self.config = config
         self.step = 0
-        self.accelerator = _accelerator(config)
+        # Buffers are constants here (rotary frequencies); to broadcast them before a forward pass
+        # would hang where processes make different numbers of passes.
+        settings = DistributedDataParallelKwargs(broadcast_buffers=False)
+        self.accelerator = Accelerator(kwargs_handlers=[settings])
         if _derived(config.gradient_checkpointing, self.accelerator):
             _enable_gradient_checkpointing(model)
         if getattr(config, "disable_dropout", False):
@@ -72,6 +77,11 @@ class Learner:
         optimizer = make_optimizer(model, config)
         self._scorer, self._optimizer = self.accelerator.prepare(scorer, optimizer)
         self._rate_factor = rate_schedule(config, max(config.max_steps, 1))
+        if config.packing and not keeps_packed_rows_apart(model):
+            raise UsageError(
+                f"packing=True: packed rows would see each other in {type(model).__name__}. Set "
+                "packing=False."
+            )
 
     def schedule(self, steps: int) -> None:
         """Spread the learning-rate schedule over ``steps``, once their number is known."""
@@ -86,7 +96,17 @@ class Learner:
         self, batch: MicroBatch, *, temperature: float = 1.0, with_entropy: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Logprobs (and entropies) [N] of the batch's trained tokens, with gradient."""
-        return self._scorer(batch.to(self.device), temperature, with_entropy)
+        with self.autocast():
+            return self._scorer(batch.to(self.device), temperature, with_entropy)
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Mixed precision if the configuration asks for it; else what the launcher set.
+
+        It is not left to the accelerator, whose precision is one for all trainers of a process.
+        """
+        if _derived(self.config.bf16, self.accelerator):
+            return torch.autocast(self.device.type, dtype=torch.bfloat16)
+        return self.accelerator.autocast()
 
     def optimizer_step(
         self, batches: Sequence[T], loss_of: Callable[[T], torch.Tensor]
@@ -153,13 +173,6 @@ class Learner:
         self.step += 1
         loss = self.accelerator.reduce(loss, reduction="sum")
         return StepNumbers(loss=float(loss), grad_norm=grad_norm, learning_rate=rate)
-
-
-def _accelerator(config: OptimizationConfig) -> Accelerator:
-    accelerator = Accelerator()
-    if _derived(config.bf16, accelerator) and accelerator.mixed_precision == "no":
-        return Accelerator(mixed_precision="bf16")
-    return accelerator
 
 
 def _derived(choice: bool | None, accelerator: Accelerator) -> bool:

@@ -1,7 +1,7 @@
 """One optimiser step of policy-gradient learning, from samples to updated weights."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from accelerate.utils import gather_object
@@ -28,6 +28,7 @@ from corral.algorithms import (
 from corral.records import Sample
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner, StepNumbers
+from corral.training.placeholder import PLACEHOLDER
 
 
 def loss_options(config: GRPOConfig) -> LossOptions:
@@ -66,16 +67,19 @@ class PolicyStep:
     ) -> tuple[StepNumbers, dict[str, float]]:
         """Learn from this process's samples of a step; returns the step's numbers and metrics.
 
-        A step in which no process has anything to learn passes without touching the weights.
+        Rows that cannot move the weights are left out of the forward pass (their tokens still count
+        in what the loss is divided by), so the metrics are those of the rows that were trained. A
+        step in which no process has anything to learn passes without touching the weights.
         """
         totals = self._totals(samples)
         useful = samples if self._uses_zero_advantage() else _with_advantage(samples)
         if not self._anyone(useful):
             return self.learner.skip_step(), {}
-        # Every process must take part in the backward pass, if need be with rows of no effect.
-        useful = useful or samples[:1]
+        # Every process must take part in the backward pass, if need be with a row of no effect.
+        useful = useful or [PLACEHOLDER]
         batches = self._micro_batches(useful)
-        threshold = self._entropy_threshold(batches)
+        threshold, bonus_tokens = self._entropy_threshold(batches)
+        totals = replace(totals, entropy_tokens=bonus_tokens)
         parts: list[Mapping[str, Metric]] = []
 
         def loss_of(batch: MicroBatch) -> Tensor:
@@ -101,10 +105,10 @@ class PolicyStep:
         temperature = self.config.temperature
         logprobs, entropies = self.learner.score(batch, temperature=temperature, with_entropy=True)
         batch = batch.to(logprobs.device)
-        parts = [old[id(samples[index])] for index in batch.indices] if old is not None else None
+        parts = None if old is None else [_old(old, samples[index]) for index in batch.indices]
         return batch.token_batch(
             logprobs,
-            old_logprobs=torch.cat(parts) if parts else None,
+            old_logprobs=torch.cat(parts).to(logprobs.device) if parts else None,
             ref_logprobs=self._reference_logprobs(batch),
             entropies=entropies,
         )
@@ -112,7 +116,7 @@ class PolicyStep:
     def _reference_logprobs(self, batch: MicroBatch) -> Tensor | None:
         if self.reference is None:
             return None
-        with torch.no_grad(), self.learner.accelerator.autocast():
+        with torch.no_grad(), self.learner.autocast():
             return token_logprobs(
                 self.reference,
                 batch,
@@ -130,20 +134,22 @@ class PolicyStep:
             clip_max=self.config.importance_sampling_clip_max,
         )
 
-    def _entropy_threshold(self, batches: Sequence[MicroBatch]) -> float | None:
+    def _entropy_threshold(
+        self, batches: Sequence[MicroBatch]
+    ) -> tuple[float | None, float | None]:
+        """The least entropy of a token that is trained, and how many tokens reach it."""
         quantile = self.config.top_entropy_quantile
         if quantile >= 1:
-            return None
+            return None, None
         values: list[Tensor] = []
         with torch.no_grad():
             for batch in batches:
                 temperature = self.config.temperature
-                _, entropies = self.learner.score(
-                    batch, temperature=temperature, with_entropy=True
-                )
+                _, entropies = self.learner.score(batch, temperature=temperature, with_entropy=True)
                 values.append(entropies)  # type: ignore[arg-type]
         every = torch.cat(gather_object([value.cpu() for value in values]))
-        return entropy_threshold(every, torch.ones_like(every, dtype=torch.bool), quantile)
+        threshold = entropy_threshold(every, torch.ones_like(every, dtype=torch.bool), quantile)
+        return threshold, None if threshold is None else float((every >= threshold).sum())
 
     def _micro_batches(self, samples: Sequence[Sample]) -> list[MicroBatch]:
         lengths = [len(sample.ids) for sample in samples]
@@ -157,7 +163,9 @@ class PolicyStep:
     def _totals(self, samples: Sequence[Sample]) -> Totals:
         own = Totals.of_samples(samples)
         accelerator = self.learner.accelerator
-        counts = torch.tensor([own.tokens, own.rows], dtype=torch.float64, device=accelerator.device)
+        counts = torch.tensor(
+            [own.tokens, own.rows], dtype=torch.float64, device=accelerator.device
+        )
         tokens, rows = accelerator.reduce(counts, reduction="sum").tolist()
         return Totals(tokens=tokens, rows=rows)
 
@@ -169,6 +177,10 @@ class PolicyStep:
         accelerator = self.learner.accelerator
         count = torch.tensor(len(samples), device=accelerator.device)
         return int(accelerator.reduce(count, reduction="sum")) > 0
+
+
+def _old(old: Mapping[int, Tensor], sample: Sample) -> Tensor:
+    return torch.zeros(0) if sample is PLACEHOLDER else old[id(sample)]
 
 
 def _with_advantage(samples: Sequence[Sample]) -> Sequence[Sample]:

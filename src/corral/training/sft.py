@@ -24,6 +24,7 @@ from corral.training.checkpoint import checkpoints
 from corral.training.conversations import conversation_of, encode_conversation
 from corral.training.learner import Learner
 from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
+from corral.training.placeholder import PLACEHOLDER
 from corral.training.saving import save_pretrained
 from corral.training.sft_config import SFTConfig
 from corral.training.state import TrainerState, TrainOutput
@@ -158,6 +159,7 @@ class SFTTrainer:
 
     def _micro_batches(self, batch: list[Sample]) -> list[MicroBatch]:
         packing = self.args.packing
+        batch = batch or [PLACEHOLDER]
         cuts = cut([len(row.ids) for row in batch], self.args.token_budget, packing=packing)
         return [collate(batch, indices, packing=packing) for indices in cuts]
 
@@ -178,7 +180,9 @@ class SFTTrainer:
         return self.run_folder.checkpoints_path / self.stage
 
     def _saved_steps(self) -> list[int]:
-        return [int(path.name.rpartition("-")[2]) for path in checkpoints(self._checkpoint_folder())]
+        return [
+            int(path.name.rpartition("-")[2]) for path in checkpoints(self._checkpoint_folder())
+        ]
 
     def _save_if_due(self) -> None:
         if self.args.save_steps and self.state.global_step % self.args.save_steps == 0:

@@ -19,7 +19,12 @@ class TaskSource:
     """
 
     def __init__(
-        self, rows: Sequence[Mapping[str, Any]], *, per_generation: int, seed: int, is_shuffled: bool
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        per_generation: int,
+        seed: int,
+        is_shuffled: bool,
     ) -> None:
         if not rows:
             raise UsageError("train_dataset has no rows: give at least one task.")
