@@ -15,17 +15,17 @@ class ScratchModel(_Section):
     """A small transformer and its tokenizer, both built from the run's seed."""
 
     kind: Literal["scratch"]
-    hidden_size: int = Field(192, ge=8)
+    hidden_size: int = Field(default=192, ge=8)
     """Width; a multiple of twice the heads."""
-    layers: int = Field(4, ge=1)
+    layers: int = Field(default=4, ge=1)
     """Transformer blocks."""
-    heads: int = Field(6, ge=1)
+    heads: int = Field(default=6, ge=1)
     """Attention heads."""
-    intermediate_size: int = Field(512, ge=8)
+    intermediate_size: int = Field(default=512, ge=8)
     """Width of the feed-forward blocks."""
-    initializer_range: float = Field(0.02, gt=0)
+    initializer_range: float = Field(default=0.02, gt=0)
     """Standard deviation of the random weights."""
-    max_context: int = Field(1024, ge=64)
+    max_context: int = Field(default=1024, ge=64)
     """Longest conversation in tokens."""
 
 
@@ -53,7 +53,7 @@ ModelSection = Annotated[ScratchModel | PackagedModel | PathModel, Field(discrim
 class WarmupSection(_Section):
     """Supervised warm-up on games that the world's solver plays."""
 
-    games: int = Field(1000, ge=1)
+    games: int = Field(default=1000, ge=1)
     """Solver games to learn from."""
     policy: str = "solver"
     """Which of the world's scripted players to imitate."""
@@ -68,7 +68,7 @@ class WarmupSection(_Section):
 class ReinforcementSection(_Section):
     """Reinforcement learning in the world."""
 
-    tasks: int = Field(600, ge=1)
+    tasks: int = Field(default=600, ge=1)
     """Rows of training data drawn from the world."""
     train: GRPOConfig
     """How to play and learn."""
@@ -77,9 +77,9 @@ class ReinforcementSection(_Section):
 class EvaluationSection(_Section):
     """The same games after every stage, played greedily."""
 
-    games: int = Field(30, ge=1)
+    games: int = Field(default=30, ge=1)
     """How many."""
-    temperature: float = Field(0.0, ge=0)
+    temperature: float = Field(default=0.0, ge=0)
     """0 is greedy."""
 
 

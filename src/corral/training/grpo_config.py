@@ -18,25 +18,25 @@ class GRPOConfig(OptimizationConfig):
     """
 
     # Play
-    num_generations: int = Field(8, ge=2)
+    num_generations: int = Field(default=8, ge=2)
     """Episodes of one task that are compared with each other."""
-    generation_batch_size: int | None = Field(None, ge=1)
+    generation_batch_size: int | None = Field(default=None, ge=1)
     """Episodes of one generation over all processes; None: derived."""
-    steps_per_generation: int | None = Field(None, ge=1)
+    steps_per_generation: int | None = Field(default=None, ge=1)
     """Accumulation steps fed by one generation; None: derived."""
-    num_iterations: int = Field(1, ge=1)
+    num_iterations: int = Field(default=1, ge=1)
     """Passes over each generation."""
-    max_completion_length: int = Field(512, ge=1)
+    max_completion_length: int = Field(default=512, ge=1)
     """Tokens of a whole episode after its prompt: model and tool tokens together."""
-    max_turn_length: int | None = Field(None, ge=1)
+    max_turn_length: int | None = Field(default=None, ge=1)
     """Tokens of one model turn; None: what is left of the episode."""
-    max_tool_calling_iterations: int | None = Field(None, ge=0)
+    max_tool_calling_iterations: int | None = Field(default=None, ge=0)
     """Rounds of tool calls of an episode; None: no limit."""
-    episode_timeout_s: float | None = Field(None, gt=0)
+    episode_timeout_s: float | None = Field(default=None, gt=0)
     """Seconds an episode may take; it is then scored as it stands."""
     stop_when_done: bool = False
     """End an episode when the environment's ``done`` is true, without a last word of the model."""
-    episode_retries: int = Field(2, ge=0)
+    episode_retries: int = Field(default=2, ge=0)
     """Fresh starts of an episode after an infrastructure fault."""
     shuffle_dataset: bool = True
     """Draw tasks in a random order (from ``seed``) instead of the data's."""
@@ -46,27 +46,27 @@ class GRPOConfig(OptimizationConfig):
     """Passed to ``from_pretrained`` when the model is given as text."""
     disable_dropout: bool = False
     """Set every dropout of the model to 0."""
-    max_batch: int = Field(64, ge=1)
+    max_batch: int = Field(default=64, ge=1)
     """Conversations the built-in engine decodes at the same time."""
 
     # Sample
-    temperature: float = Field(1.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0)
     """Logits are divided by it, in sampling and in the loss."""
-    top_p: float = Field(1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     """Smallest probability mass kept, most likely tokens first."""
-    top_k: int = Field(0, ge=0)
+    top_k: int = Field(default=0, ge=0)
     """Most likely tokens kept; 0: all."""
-    min_p: float | None = Field(None, ge=0, le=1)
+    min_p: float | None = Field(default=None, ge=0, le=1)
     """Tokens below this share of the likeliest token's probability are dropped."""
-    repetition_penalty: float = Field(1.0, gt=0)
+    repetition_penalty: float = Field(default=1.0, gt=0)
     """Divides (positive) or multiplies (negative) the logits of ids already present."""
 
     # Learn
     loss_type: str = "dapo"
     """Name of a loss in ``corral.algorithms.LOSSES``."""
-    beta: float = Field(0.0, ge=0)
+    beta: float = Field(default=0.0, ge=0)
     """Weight of the KL term to the reference model; 0: no reference model."""
-    epsilon: float = Field(0.2, ge=0)
+    epsilon: float = Field(default=0.2, ge=0)
     """Lower clip of the ratio."""
     epsilon_high: float | None = None
     """Upper clip of the ratio (for cispo the cap itself); None: ``epsilon``."""
@@ -76,9 +76,9 @@ class GRPOConfig(OptimizationConfig):
     """Ratio of each token, or one of the whole sequence."""
     use_bias_correction_kl: bool = True
     """Multiply the KL term by the ratio, which makes its gradient unbiased off policy."""
-    sapo_temperature_neg: float = Field(1.05, gt=0)
+    sapo_temperature_neg: float = Field(default=1.05, gt=0)
     """sapo: temperature where the advantage is not positive."""
-    sapo_temperature_pos: float = Field(1.0, gt=0)
+    sapo_temperature_pos: float = Field(default=1.0, gt=0)
     """sapo: temperature where the advantage is positive."""
     vespo_k_pos: float = 2.0
     """vespo: power of the weight, advantage not negative."""
@@ -88,7 +88,7 @@ class GRPOConfig(OptimizationConfig):
     """vespo: power of the weight, advantage negative."""
     vespo_lambda_neg: float = 2.0
     """vespo: decay of the weight, advantage negative."""
-    top_entropy_quantile: float = Field(1.0, gt=0, le=1)
+    top_entropy_quantile: float = Field(default=1.0, gt=0, le=1)
     """Share of the highest-entropy tokens that get a gradient."""
     entropy_coef: float = 0.0
     """Weight of the entropy bonus."""
@@ -102,9 +102,9 @@ class GRPOConfig(OptimizationConfig):
         "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
     ] = "sequence_mask"
     """Ratio per token or of the whole sequence; outside the clip it is cut, or dropped."""
-    importance_sampling_clip_max: float | None = Field(3.0, gt=0)
+    importance_sampling_clip_max: float | None = Field(default=3.0, gt=0)
     """Upper end of the correction; None: open."""
-    importance_sampling_clip_min: float | None = Field(None, ge=0)
+    importance_sampling_clip_min: float | None = Field(default=None, ge=0)
     """Lower end of the correction; None: open."""
 
     # Score

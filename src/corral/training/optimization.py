@@ -23,43 +23,43 @@ class OptimizationConfig(BaseModel):
     """Every random choice of the run derives from it."""
     max_steps: int = -1
     """Optimiser steps; -1: as many as ``num_train_epochs`` give."""
-    num_train_epochs: float = Field(3.0, gt=0)
+    num_train_epochs: float = Field(default=3.0, gt=0)
     """Passes over the data; used when ``max_steps`` is -1."""
-    per_device_train_batch_size: int = Field(8, ge=1)
+    per_device_train_batch_size: int = Field(default=8, ge=1)
     """Rows per process and accumulation step."""
-    gradient_accumulation_steps: int = Field(1, ge=1)
+    gradient_accumulation_steps: int = Field(default=1, ge=1)
     """Accumulation steps per optimiser step."""
-    learning_rate: float = Field(1e-6, ge=0)
+    learning_rate: float = Field(default=1e-6, ge=0)
     """Peak learning rate."""
     lr_scheduler_type: Schedule = "linear"
     """Shape of the learning rate over the run."""
-    warmup_steps: int = Field(0, ge=0)
+    warmup_steps: int = Field(default=0, ge=0)
     """Steps over which the learning rate rises from 0; overrides ``warmup_ratio`` when above 0."""
-    warmup_ratio: float = Field(0.0, ge=0, le=1)
+    warmup_ratio: float = Field(default=0.0, ge=0, le=1)
     """Share of all steps over which the learning rate rises from 0."""
-    weight_decay: float = Field(0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)
     """AdamW's decoupled weight decay; not applied to vectors (norms, biases)."""
-    adam_beta1: float = Field(0.9, ge=0, lt=1)
+    adam_beta1: float = Field(default=0.9, ge=0, lt=1)
     """AdamW's first-moment decay."""
-    adam_beta2: float = Field(0.999, ge=0, lt=1)
+    adam_beta2: float = Field(default=0.999, ge=0, lt=1)
     """AdamW's second-moment decay."""
-    adam_epsilon: float = Field(1e-8, gt=0)
+    adam_epsilon: float = Field(default=1e-8, gt=0)
     """AdamW's denominator floor."""
-    max_grad_norm: float = Field(1.0, ge=0)
+    max_grad_norm: float = Field(default=1.0, ge=0)
     """Gradients are scaled down to this norm; 0: never."""
     bf16: bool | None = None
     """Mixed precision. None: on for GPUs, off for CPUs (where it is slower and coarser)."""
     gradient_checkpointing: bool | None = None
     """Recompute activations in the backward pass. None: on for GPUs, off for CPUs."""
-    token_budget: int = Field(8192, ge=1)
+    token_budget: int = Field(default=8192, ge=1)
     """Most tokens of one micro-batch; the gradient does not depend on it."""
     packing: bool = False
     """Lay several rows behind each other in one sequence instead of padding them."""
-    logits_chunk_tokens: int = Field(1024, ge=1)
+    logits_chunk_tokens: int = Field(default=1024, ge=1)
     """Trained tokens whose logits exist at the same time."""
-    save_steps: int = Field(0, ge=0)
+    save_steps: int = Field(default=0, ge=0)
     """Steps between checkpoints; 0: only at the end."""
-    save_total_limit: int | None = Field(2, ge=1)
+    save_total_limit: int | None = Field(default=2, ge=1)
     """Newest checkpoints to keep; None: all."""
 
     @field_validator("max_steps")

@@ -10,9 +10,9 @@ from corral.training.optimization import OptimizationConfig
 class SFTConfig(OptimizationConfig):
     """How to learn from finished conversations. Names and defaults are TRL's where TRL has them."""
 
-    learning_rate: float = Field(2e-5, ge=0)
+    learning_rate: float = Field(default=2e-5, ge=0)
     """Peak learning rate."""
-    max_length: int | None = Field(1024, ge=1)
+    max_length: int | None = Field(default=1024, ge=1)
     """Longest conversation in tokens; longer ones are cut at the end. None: never cut."""
     shuffle_dataset: bool = True
     """Draw conversations in a random order (from ``seed``), anew each epoch."""
