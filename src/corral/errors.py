@@ -8,7 +8,7 @@
     │   └── TemplateError              a chat template cannot be used for multi-turn training
     ├── MissingExtraError (ImportError) an optional dependency is not installed
     ├── EnvironmentFault               the user's environment code failed outside a tool call
-    └── InfrastructureFault            something beneath the environment failed (socket, engine, disk)
+    └── InfrastructureFault            something beneath the environment failed (socket, engine)
 
 Users raise ordinary Python errors; inside a tool call every ``Exception`` is text for the model.
 A fault is data about one episode and never ends a run by itself.

@@ -24,7 +24,7 @@ from corral.worlds import World
 def evaluate_model(
     path: str | Path, world: World, recipe: Recipe
 ) -> tuple[Evaluation, list[Episode]]:
-    """Play the recipe's evaluation games with the model at ``path``, under the rules of training."""
+    """Play the recipe's evaluation games with the model at ``path`` by the rules of training."""
     args = recipe.grpo.train if recipe.grpo is not None else GRPOConfig()
     section = recipe.evaluation
     return evaluate(path, world, args, games=section.games, temperature=section.temperature)

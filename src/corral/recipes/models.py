@@ -3,6 +3,7 @@
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -42,7 +43,7 @@ def convert_packaged_model(section: PackagedModel, target: Path) -> None:
     require("gguf", extra="gguf")
     if not (folder / section.file).is_file():
         raise UsageError(f"The package {section.package!r} has no file {section.file!r}.")
-    model = AutoModelForCausalLM.from_pretrained(
+    model: Any = AutoModelForCausalLM.from_pretrained(
         folder, gguf_file=section.file, dtype=torch.float32
     )
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=section.file)

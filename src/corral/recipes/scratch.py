@@ -38,7 +38,7 @@ _WORD = re.compile(r" [A-Za-z]{2,}")
 
 def build_scratch_model(section: ScratchModel, world: World, seed: int, target: Path) -> None:
     """Write a randomly initialised model and its tokenizer for ``world`` to ``target``."""
-    tokenizer = scratch_tokenizer(world)
+    tokenizer: Any = scratch_tokenizer(world)
     torch.manual_seed(derive(seed, "weights"))
     model = LlamaForCausalLM(
         LlamaConfig(

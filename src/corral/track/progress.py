@@ -107,7 +107,7 @@ class ProgressTracker:
     """Shows stage, step, reward, win rate, loss, tokens per second and time left.
 
     On a terminal it keeps one live line for each stage; elsewhere (a CI log, a file) it writes one
-    plain line every ten seconds. It writes to standard error, so that ``--json`` output stays clean.
+    plain line every ten seconds. It writes to standard error: ``--json`` output stays clean.
     Shown from the metrics: ``reward``, ``win_rate``, ``loss``, ``tokens_per_second`` (or the growth
     of ``num_tokens``), ``step_time``. Nothing it does raises into training.
 

@@ -44,22 +44,22 @@ def plan_batches(config: GRPOConfig, processes: int) -> BatchPlan:
         per_generation = accumulation
     if per_generation % accumulation:
         raise UsageError(
-            f"steps_per_generation={per_generation} and gradient_accumulation_steps={accumulation}: "
-            "one must be a multiple of the other."
+            f"steps_per_generation={per_generation} and gradient_accumulation_steps="
+            f"{accumulation}: one must be a multiple of the other."
         )
     episodes = rows * per_generation
     members = config.num_generations
     if episodes % members:
         raise UsageError(
             f"A generation has {episodes} episodes (batch {config.per_device_train_batch_size} × "
-            f"{processes} processes × {per_generation} steps), which num_generations={members} does "
-            f"not divide. Set generation_batch_size to a multiple of {members}."
+            f"{processes} processes × {per_generation} steps), which num_generations={members} "
+            f"does not divide. Set generation_batch_size to a multiple of {members}."
         )
     tasks = episodes // members
     if tasks % processes:
         raise UsageError(
-            f"A generation has {tasks} groups for {processes} processes: a whole group lives on one "
-            f"process, so make the generation a multiple of {members * processes} episodes."
+            f"A generation has {tasks} groups for {processes} processes: a whole group lives on "
+            f"one process, so make the generation a multiple of {members * processes} episodes."
         )
     return BatchPlan(
         tasks=tasks,

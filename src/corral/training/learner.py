@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 from accelerate import Accelerator
@@ -108,6 +108,11 @@ class Learner:
             return torch.autocast(self.device.type, dtype=torch.bfloat16)
         return self.accelerator.autocast()
 
+    def summed(self, values: torch.Tensor) -> torch.Tensor:
+        """The sum of ``values`` over all processes."""
+        # accelerate reduces nested containers as well, so its annotation promises less.
+        return cast(torch.Tensor, self.accelerator.reduce(values, reduction="sum"))
+
     def optimizer_step(
         self, batches: Sequence[T], loss_of: Callable[[T], torch.Tensor]
     ) -> StepNumbers:
@@ -171,8 +176,8 @@ class Learner:
 
     def _advance(self, loss: torch.Tensor, grad_norm: float, rate: float) -> StepNumbers:
         self.step += 1
-        loss = self.accelerator.reduce(loss, reduction="sum")
-        return StepNumbers(loss=float(loss), grad_norm=grad_norm, learning_rate=rate)
+        total = float(self.summed(loss))
+        return StepNumbers(loss=total, grad_norm=grad_norm, learning_rate=rate)
 
 
 def _derived(choice: bool | None, accelerator: Accelerator) -> bool:

@@ -43,9 +43,10 @@ def load_tokenizer(model: str | Path | nn.Module, tokenizer: Any | None) -> Any:
                 "processing_class=tokenizer."
             )
         tokenizer = _from_pretrained(AutoTokenizer, name, {})
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer
+    found: Any = tokenizer
+    if found.pad_token is None:
+        found.pad_token = found.eos_token
+    return found
 
 
 def with_adapter(model: nn.Module, peft_config: Any | None) -> nn.Module:

@@ -162,11 +162,10 @@ class PolicyStep:
 
     def _totals(self, samples: Sequence[Sample]) -> Totals:
         own = Totals.of_samples(samples)
-        accelerator = self.learner.accelerator
         counts = torch.tensor(
-            [own.tokens, own.rows], dtype=torch.float64, device=accelerator.device
+            [own.tokens, own.rows], dtype=torch.float64, device=self.learner.device
         )
-        tokens, rows = accelerator.reduce(counts, reduction="sum").tolist()
+        tokens, rows = self.learner.summed(counts).tolist()
         return Totals(tokens=tokens, rows=rows)
 
     def _uses_zero_advantage(self) -> bool:
@@ -174,9 +173,8 @@ class PolicyStep:
         return bool(config.beta or config.entropy_coef or config.top_entropy_quantile < 1)
 
     def _anyone(self, samples: Sequence[Sample]) -> bool:
-        accelerator = self.learner.accelerator
-        count = torch.tensor(len(samples), device=accelerator.device)
-        return int(accelerator.reduce(count, reduction="sum")) > 0
+        count = torch.tensor(len(samples), device=self.learner.device)
+        return int(self.learner.summed(count)) > 0
 
 
 def _old(old: Mapping[int, Tensor], sample: Sample) -> Tensor:

@@ -120,7 +120,7 @@ class SFTTrainer:
     def _step(self, batch: list[Sample], started: float) -> float:
         total = sum(row.trained_tokens() for row in batch)
         count = torch.tensor(float(total), device=self.learner.device)
-        tokens = float(self.accelerator.reduce(count, reduction="sum"))
+        tokens = float(self.learner.summed(count))
 
         def loss_of(micro: MicroBatch) -> Tensor:
             logprobs, _ = self.learner.score(micro)

@@ -178,7 +178,7 @@ def test_reasoning_is_refused_where_the_template_closes_it() -> None:
 def test_special_tokens_inside_a_turn_do_not_shift_the_next_suffix() -> None:
     tokenizer = merging_tokenizer(chat_template=template(), tags=("<tool_call>", "</tool_call>"))
     chat = ChatFormat.for_tokenizer(tokenizer)
-    odd = [*tokenizer.encode("<|im_start|>"), *tokenizer.encode("hel"), *tokenizer.encode("lo")]
+    odd = [*tokenizer.encode("<|im_start|>"), *tokenizer.encode("sto"), *tokenizer.encode("ne")]
     said = [*odd, *chat.turn_ids(saying(3))]
     turn = chat.parse(said, finish=Finish.STOP)
     assert turn.calls == (ToolCall(name="guess", arguments={"n": 3}),)
