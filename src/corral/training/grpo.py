@@ -29,7 +29,6 @@ from corral.rollout import (
     RewardFunction,
     Scored,
     reward_functions,
-    reward_matrix,
     samples,
     score,
 )
