@@ -6,36 +6,55 @@ from typing import Annotated
 import typer
 
 from corral.cli.output import emit, screen, table
+from corral.cli.quiet import quiet_libraries
+from corral.errors import UsageError
+from corral.worlds import find_world
 
 
 def evaluate(
     model: Annotated[str, typer.Argument(help="A run folder, a model folder or a hub id.")],
-    world: Annotated[str, typer.Option(help="Built-in name, module:Class or path.py:Class.")],
+    world: Annotated[
+        str | None,
+        typer.Option(help="Built-in name, module:Class or path.py:Class; default: the run's."),
+    ] = None,
     games: Annotated[int, typer.Option(min=1, help="Evaluation games to play.")] = 30,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
     max_tokens: Annotated[
-        int, typer.Option(min=1, help="Tokens of a game after its prompt.")
-    ] = 512,
+        int | None, typer.Option(min=1, help="Tokens of a game after its prompt.")
+    ] = None,
     stop_when_done: Annotated[
-        bool, typer.Option(help="End a game when the environment is done.")
-    ] = True,
+        bool | None, typer.Option(help="End a game when the environment is done.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Play a world's evaluation games with a model and count wins and rewards.
+    """Play a world's evaluation games with a model, and count.
 
-    Example: corral eval runs/wordle-tiny --world wordle --games 30
+    Of a run folder its newest model plays, by the rules of its training.
+
+    Example: corral eval runs/wordle-tiny --games 30
     """
+    if world is not None:
+        find_world(world)  # a wrong name is told at once: the imports below take seconds
+    quiet_libraries()
     from corral.recipes.evaluating import evaluate as play
-    from corral.recipes.run import newest_model
-    from corral.training import GRPOConfig
-    from corral.worlds import find_world
+    from corral.recipes.evaluating import rules_of
+    from corral.recipes.run import newest_model, recipe_of
 
+    recipe = recipe_of(Path(model))
+    name = world or (recipe.world if recipe else None)
+    if name is None:
+        raise UsageError(f"{model} is no run folder, so say which world to play: --world NAME.")
+    changes = {"max_completion_length": max_tokens, "stop_when_done": stop_when_done}
+    rules = rules_of(recipe).model_copy(
+        update={key: value for key, value in changes.items() if value is not None}
+    )
     path = newest_model(Path(model)) or model
-    rules = GRPOConfig(max_completion_length=max_tokens, stop_when_done=stop_when_done)
-    result, _ = play(path, find_world(world), rules, games=games, temperature=temperature)
-    row = {"model": str(path), "world": world, **result.as_row(), "seconds": result.seconds}
+    result, _ = play(path, find_world(name), rules, games=games, temperature=temperature)
+    row = {"model": str(path), "world": name, **result.as_row(), "seconds": result.seconds}
     if json:
         emit(row)
         return
     shown = {name: value for name, value in row.items() if value is not None}
-    screen.print(table("Evaluation", ["", ""], list(shown.items())))
+    screen.print(
+        table("Evaluation", ["", ""], [(key.replace("_", " "), shown[key]) for key in shown])
+    )

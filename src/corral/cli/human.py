@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-import typer
-
 from corral.cli.output import say
 from corral.env import prepare
 from corral.worlds import World
@@ -59,7 +57,7 @@ def _ask_arguments(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     required = schema["parameters"].get("required", [])
     arguments: dict[str, Any] = {}
     for name, details in properties.items():
-        answer = _ask(f"{name}: {details.get('description', '')}".strip())
+        answer = _ask(_question(name, details))
         if answer:
             # The call layer coerces text to the argument's type, as it does for a model.
             arguments[name] = answer
@@ -68,8 +66,16 @@ def _ask_arguments(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     return arguments
 
 
+def _question(name: str, details: Mapping[str, Any]) -> str:
+    description = str(details.get("description", "")).rstrip(".")
+    return f"{name} ({description})" if description else name
+
+
 def _ask(question: str) -> str:
+    say(f"{question} > ", end="", style="bold")
     try:
-        return typer.prompt(question, default="", show_default=False, err=True).strip()
-    except typer.Abort:
+        # Without a prompt of its own: that would go to standard output, among the data.
+        return input().strip()
+    except EOFError:
+        say("")
         return ""

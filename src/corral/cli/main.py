@@ -1,19 +1,35 @@
 """The ``corral`` command: parse, import lazily, call one function, print."""
 
-import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from corral import __version__
 from corral.cli import evaluating, listing, playing, training
 from corral.cli.output import fail
 from corral.errors import CorralError, UsageError
 
+
+class _Commands(TyperGroup):
+    """Turns the failure of a command into one sentence and an exit code other than 0."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            fail(str(error), code=2)
+        except CorralError as error:
+            fail(str(error), code=1)
+        except KeyboardInterrupt:
+            fail("Interrupted. Finished work is kept: corral train … --resume goes on.", code=130)
+
+
 app = typer.Typer(
     name="corral",
-    help="Train language-model agents by letting them act in environments.",
+    cls=_Commands,
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -38,22 +54,16 @@ def options(
         ),
     ] = False,
 ) -> None:
-    """Train language-model agents by letting them act in environments."""
+    """Train language-model agents by letting them act in environments.
+
+    Example: corral play wordle
+    """
 
 
 def main() -> None:
-    """Run the command line; a failure is one sentence and a non-zero exit code."""
-    try:
-        app()
-    except UsageError as error:
-        fail(str(error), code=2)
-    except CorralError as error:
-        fail(str(error), code=1)
-    except KeyboardInterrupt:
-        fail(
-            "Interrupted. What was finished is kept; `--resume` continues a training run.", code=130
-        )
+    """Run the command line."""
+    app()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

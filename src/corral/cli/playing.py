@@ -1,5 +1,6 @@
 """``corral play``: a person, a scripted player or a model in a world."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -7,9 +8,14 @@ import typer
 
 from corral.cli.human import human_policy, show_text, show_turn
 from corral.cli.output import emit, say, screen, table
-from corral.errors import UsageError
+from corral.cli.quiet import quiet_libraries
+from corral.errors import EnvironmentFault, UsageError
+from corral.records import Outcome
 from corral.worlds import World, find_world
 from corral.worlds.play import PlayedGame, play_episodes, play_scripted, summary
+
+Result = dict[str, Any]
+"""A game as JSON."""
 
 
 def play(
@@ -25,7 +31,7 @@ def play(
     temperature: Annotated[float, typer.Option(min=0.0, help="Of a model; 0 is greedy.")] = 0.0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per game.")] = False,
 ) -> None:
-    """Play a world: as yourself in the terminal, or watch a scripted player or a model.
+    """Play a world yourself, or watch a scripted player or a model.
 
     Example: corral play wordle --policy solver --episodes 3 --json
     """
@@ -33,59 +39,68 @@ def play(
         raise UsageError("--policy and --model are two players: give one of them, or none to play.")
     world = find_world(env)
     if model is not None:
-        results = _model_games(world, model, episodes, seed, temperature, is_shown=not json)
+        games = _model_games(world, model, episodes, seed, temperature, is_shown=not json)
+    elif policy is not None:
+        games = _scripted_games(world, policy, episodes, seed, is_shown=not json)
     else:
-        results = _games(world, policy, episodes, seed, is_shown=not json)
-    if json:
-        for result in results:
+        games = _human_games(world, episodes, seed)
+    results: list[Result] = []
+    errors: list[str] = []
+    for result, error in games:
+        results.append(result)
+        errors += [error] if error else []
+        if json:
             emit(result)
-        return
-    columns = list(results[0])
-    rows = [[result[name] for name in columns] for result in results]
-    screen.print(table("Games", columns, rows))
+    if not json:
+        columns = list(results[0])
+        rows = [[result[name] for name in columns] for result in results]
+        screen.print(table("Games", columns, rows))
+    if errors:
+        raise EnvironmentFault(f"{len(errors)} of {episodes} games ended in a fault: {errors[0]}")
 
 
-def _games(
-    world: World, policy: str | None, episodes: int, seed: int, *, is_shown: bool
-) -> list[dict[str, Any]]:
-    results: list[dict[str, Any]] = []
-    if policy is None:
-        for game_seed in range(seed, seed + episodes):
-            results.append(summary(world, _human_game(world, game_seed)))
-        return results
+def _human_games(world: World, episodes: int, seed: int) -> Iterator[tuple[Result, str | None]]:
+    for game_seed in range(seed, seed + episodes):
+        game = _human_game(world, game_seed)
+        yield summary(world, game), game.error
+
+
+def _scripted_games(
+    world: World, policy: str, episodes: int, seed: int, *, is_shown: bool
+) -> Iterator[tuple[Result, str | None]]:
     for game in play_episodes(world, world.policy(policy), episodes=episodes, seed=seed):
         if is_shown:
             show_text(game.row.get("prompt"))
             show_text(game.observation)
             for turn in game.turns:
                 show_turn(turn)
-        results.append(summary(world, game))
-    return results
+        yield summary(world, game), game.error
 
 
 def _human_game(world: World, seed: int) -> PlayedGame:
     (row,) = world.tasks(seed, 1)
     show_text(row.get("prompt"))
     game = play_scripted(world, human_policy(world), row, seed)
-    if game.turns:
+    if game.turns and game.outcome is not Outcome.FINISHED:
+        # The answer that ended the game: a player who leaves has seen the last one.
         show_text(game.turns[-1].content)
     return game
 
 
 def _model_games(
     world: World, model: str, episodes: int, seed: int, temperature: float, *, is_shown: bool
-) -> list[dict[str, Any]]:
-    from corral.recipes.evaluating import play_model_games
-    from corral.recipes.run import newest_model
+) -> Iterator[tuple[Result, str | None]]:
+    quiet_libraries()
+    from corral.recipes.evaluating import play_model_games, rules_of
+    from corral.recipes.run import newest_model, recipe_of
 
     path = newest_model(Path(model)) or model
-    results: list[dict[str, Any]] = []
-    for played, row in play_model_games(path, world, episodes, seed, temperature):
+    rules = rules_of(recipe_of(Path(model)))
+    for played, row in play_model_games(path, world, rules, episodes, seed, temperature):
         if is_shown:
             for message in played.messages:
                 say(f"{message['role']}: {_text(message)}")
-        results.append(row)
-    return results
+        yield row, played.error
 
 
 def _text(message: Any) -> str:
@@ -94,5 +109,5 @@ def _text(message: Any) -> str:
         for call in message.get("tool_calls", ())
     ]
     thought = message.get("reasoning_content")
-    parts = [f"({thought})" if thought else "", str(message["content"] or ""), *calls]
+    parts = [f"({thought})" if thought else "", str(message.get("content") or ""), *calls]
     return " ".join(part for part in parts if part)

@@ -21,12 +21,18 @@ from corral.training.tasks import task_from_row
 from corral.worlds import World
 
 
+def rules_of(recipe: Recipe | None) -> GRPOConfig:
+    """Limits and chat settings that games are played by: the recipe's, where it has any."""
+    if recipe is not None and recipe.grpo is not None:
+        return recipe.grpo.train
+    return GRPOConfig(stop_when_done=True)
+
+
 def evaluate_model(
     path: str | Path, world: World, recipe: Recipe
 ) -> tuple[Evaluation, list[Episode]]:
     """Play the recipe's evaluation games with the model at ``path`` by the rules of training."""
-    args = recipe.grpo.train if recipe.grpo is not None else GRPOConfig()
-    section = recipe.evaluation
+    section, args = recipe.evaluation, rules_of(recipe)
     return evaluate(path, world, args, games=section.games, temperature=section.temperature)
 
 
@@ -47,10 +53,10 @@ def evaluate(
 
 
 def play_model_games(
-    path: str | Path, world: World, games: int, seed: int, temperature: float
+    path: str | Path, world: World, args: GRPOConfig, games: int, seed: int, temperature: float
 ) -> list[tuple[Episode, dict[str, Any]]]:
     """Games with the seeds ``seed``, ``seed + 1``, ...: episodes and JSON-ready results."""
-    player = _player(path, world, GRPOConfig(stop_when_done=True), temperature)
+    player = _player(path, world, args, temperature)
     seeds = range(seed, seed + games)
     tasks = _tasks([row for one in seeds for row in world.tasks(one, 1)], "play")
     episodes, wins = run_blocking(play_games(player, tasks, is_win=world.is_win))

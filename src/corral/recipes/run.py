@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from corral.config import Resolved, dump
+from corral.config import Resolved, dump, load
 from corral.errors import UsageError
 from corral.evaluation import Evaluation
 from corral.recipes.demonstrations import solver_conversations
@@ -152,7 +152,7 @@ def resume(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> 
     """Continue the run in the recipe's folder."""
     folder = RunFolder(saved_config(resolved.value).parent)
     summary: Mapping[str, Any] = folder.read_summary() or {}
-    results = [_stage_result(row) for row in summary.get("stages", ())]
+    results = [StageResult.from_row(row) for row in summary.get("stages", ())]
     earlier = float(summary.get("wall_time_s") or 0.0)
     return RecipeRun(resolved, folder, tracker, listener, results, earlier_s=earlier)
 
@@ -174,6 +174,12 @@ def run_path(recipe: Recipe) -> Path:
     return Path(recipe.output or f"runs/{recipe.name}")
 
 
+def recipe_of(folder: Path) -> Recipe | None:
+    """The recipe that the run in ``folder`` was started with; None if it is no run folder."""
+    path = RunFolder(folder).config_path
+    return load(path, [], Recipe).value if path.is_file() else None
+
+
 def newest_model(folder: Path) -> Path | None:
     """The model of the latest finished stage of a run folder; None for any other folder."""
     candidates = [folder / "models" / stage for stage in ("grpo", "sft", "base")]
@@ -188,8 +194,3 @@ def set_aside(path: Path) -> Path | None:
     free = next(p for n in numbers if not (p := path.with_name(f"{path.name}.{n}")).exists())
     path.rename(free)
     return free
-
-
-def _stage_result(row: Mapping[str, Any]) -> StageResult:
-    metrics = {key: value for key, value in row.items() if key not in ("name", "seconds")}
-    return StageResult(name=row["name"], metrics=metrics, seconds=row.get("seconds"))

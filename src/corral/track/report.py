@@ -110,12 +110,12 @@ def _overview(summary: Mapping[str, Any], lines: Sequence[MetricLine]) -> list[t
 
 
 def _table(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    columns = list(dict.fromkeys(name for stage in stages for name in stage.get("metrics", {})))
+    columns = list(dict.fromkeys(name for stage in stages for name in stage))
+    columns = [name for name in columns if name not in ("name", "seconds")]
     has_time = any(stage.get("seconds") is not None for stage in stages)
     rows = []
     for stage in stages:
-        metrics = stage.get("metrics", {})
-        cells = [_cell(name, metrics.get(name)) for name in columns]
+        cells = [_cell(name, stage.get(name)) for name in columns]
         if has_time:
             seconds = stage.get("seconds")
             cells.append("–" if seconds is None else clock_text(seconds))
