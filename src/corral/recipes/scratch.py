@@ -23,9 +23,18 @@ from corral.worlds import World
 from corral.worlds.play import play_episodes
 
 PAD, TURN_OPEN, TURN_END = "<|pad|>", "<|im_start|>", "<|im_end|>"
-MARKERS = ("<tool_response>", "</tool_response>", "<think>", "</think>", "</tool_call>")
-ROLES = ("system\n", "user\n", "assistant\n", "tool\n")
-TOOL_LISTING = ("Tools:\n", 'Call: <tool_call>{"name": ..., "arguments": {...}}</tool_call>')
+FRAMES = (
+    "<|im_start|>system\nTools:\n",
+    'Call: <tool_call>{"name": ..., "arguments": {...}}</tool_call><|im_end|>\n<|im_start|>user\n',
+    "<|im_end|>\n<|im_start|>assistant\n",
+    "\n<|im_start|>tool\n<tool_response>",
+    "</tool_response><|im_end|>\n<|im_start|>assistant\n",
+    "</tool_response>",
+    "<think>",
+    "</think>",
+    "</tool_call>",
+)
+"""What Corral's chat template puts around messages. A model's own turns end in the plain marker."""
 
 SAMPLE_GAMES = 100
 """Random games whose words are counted."""
@@ -33,7 +42,7 @@ SAMPLE_GAMES = 100
 FREQUENT_SHARE = 0.2
 """A word gets its own token if this share of random games shows it; no secret comes near that."""
 
-_WORD = re.compile(r" [A-Za-z]{2,}")
+_WORD = re.compile(r" [A-Za-z-]{2,}[.,:]?|\b[A-Z][a-z]+")
 
 
 def build_scratch_model(section: ScratchModel, world: World, seed: int, target: Path) -> None:
@@ -76,9 +85,7 @@ def scratch_tokenizer(world: World) -> PreTrainedTokenizerFast:
 
 
 def _pieces(world: World) -> Iterator[str]:
-    yield from MARKERS
-    yield from ROLES
-    yield from TOOL_LISTING
+    yield from FRAMES
     for schema in prepare(world.factory).tools.schemas:
         yield from _call_frames(schema["function"])
     yield from _frequent_words(world)
@@ -91,10 +98,12 @@ def _call_frames(function: dict[str, Any]) -> Iterator[str]:
     properties = function["parameters"]["properties"]
     listed = ", ".join(f"{name}: {schema.get('type')}" for name, schema in properties.items())
     yield f"{function['name']}({listed})"
-    yield f'<tool_call>{{"name": "{function["name"]}", "arguments": {{'
+    opening = f'<tool_call>{{"name": "{function["name"]}", "arguments": {{'
+    yield opening
     for name, schema in properties.items():
         quote = '"' if schema.get("type") == "string" else ""
         yield f'"{name}": {quote}'
+        yield f'{opening}"{name}": {quote}'
     yield '"}}</tool_call>'
     yield "}}</tool_call>"
 
