@@ -96,6 +96,7 @@ def _run(resolved: Resolved[Any], *, is_resumed: bool) -> list[StageResult]:
         results = run.run()
     screen.print(before_and_after(results))
     say(f"Report: {run.folder.report_path}")
+    say(f"Watch it play: corral play {run.recipe.world} --model {run.folder.path}")
     return results
 
 

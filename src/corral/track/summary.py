@@ -68,11 +68,13 @@ def summary_text(
 ) -> str:
     """The text of ``summary.json``. Secrets in ``asked`` and ``extra`` are masked."""
     content = {
-        **redact(to_jsonable(extra), in_commands=True),
-        "asked": redact(to_jsonable(asked), in_commands=True),
+        # What most readers look for comes first.
         "stages": [stage.as_row() for stage in stages],
-        "versions": versions(),
         "wall_time_s": wall_time_s,
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": versions(),
+        "asked": redact(to_jsonable(asked), in_commands=True),
     }
+    more = redact(to_jsonable(extra), in_commands=True)
+    content |= {name: value for name, value in more.items() if name not in content}
     return json.dumps(to_jsonable(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -112,6 +112,18 @@ def test_the_summary_says_what_was_asked_and_what_came_out(run: RunFolder):
     assert "hf_abc" not in json.dumps(summary)
 
 
+def test_a_stage_of_the_summary_can_be_read_back():
+    stage = StageResult(name="sft", metrics={"wins": 12, "guesses_per_win": None}, seconds=2.5)
+    assert stage.as_row() == {"name": "sft", "wins": 12, "guesses_per_win": None, "seconds": 2.5}
+    assert StageResult.from_row(stage.as_row()) == stage
+
+
+@pytest.mark.parametrize("name", ["name", "seconds"])
+def test_a_metric_cannot_hide_a_column_of_the_stage(name: str):
+    with pytest.raises(UsageError, match=f"metric called '{name}'.*rename the metric"):
+        StageResult(name="sft", metrics={name: 1})
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path, monkeypatch):
     path = tmp_path / "summary.json"
     write_atomically(path, "old")

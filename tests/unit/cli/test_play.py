@@ -1,0 +1,150 @@
+import pytest
+
+from corral.worlds import WORLDS
+
+BROKEN = '''
+class Broken:
+    """Breaks."""
+
+    def reset(self, **row):
+        raise RuntimeError("no board [today]")
+
+    def move(self, n: int) -> str:
+        """Move.
+
+        Args:
+            n: How far.
+        """
+        return str(n)
+'''
+
+WITHOUT_A_DOCSTRING = """
+class Silent:
+    def reset(self, **row):
+        return None
+
+    def move(self, n: int) -> str:
+        return str(n)
+"""
+
+TWO_TOOLS = '''
+class Door:
+    """A door."""
+
+    def reset(self, **row):
+        self.done = False
+        return "A door."
+
+    def push(self, force: int) -> str:
+        """Push.
+
+        Args:
+            force: How hard.
+        """
+        self.done = force > 3
+        return f"pushed {force + 0}"
+
+    def look(self) -> str:
+        """Look."""
+        return "still a door"
+'''
+
+
+@pytest.mark.parametrize("world", sorted(WORLDS))
+@pytest.mark.parametrize("policy", ["random", "solver"])
+def test_each_episode_is_one_json_object(corral, world: str, policy: str):
+    ran = corral("play", world, "--policy", policy, "--episodes", "3", "--seed", "5", "--json")
+    assert ran.code == 0
+    games = ran.objects()
+    assert [game["seed"] for game in games] == [5, 6, 7]
+    for game in games:
+        assert {"world", "seed", "outcome", "reward", "turns"} <= set(game)
+        assert game["world"] == world
+        assert game["turns"] >= 1
+        assert isinstance(game["reward"], float)
+    assert ran.err == ""
+
+
+def test_a_seed_names_the_same_game_whatever_is_played_before_it(corral):
+    many = corral("play", "wordle", "--policy", "random", "--episodes", "3", "--json").objects()
+    (alone,) = corral("play", "wordle", "--policy", "random", "--seed", "2", "--json").objects()
+    assert many[2] == alone
+
+
+def test_without_json_the_game_is_shown_to_people(corral):
+    ran = corral("play", "guess_number", "--policy", "solver")
+    assert ran.out == ""
+    assert '> guess({"n": ' in ran.err
+    assert "correct" in ran.err
+    assert "Games" in ran.err
+
+
+def test_a_person_plays_through_standard_input(corral):
+    ran = corral("play", "guess_number", "--json", stdin="10\nten\n5\n" + "1\n" * 8)
+    assert ran.code == 0
+    (game,) = ran.objects()
+    assert game["outcome"] == "stopped_by_environment"
+    assert game["turns"] == 9, "a guess that is no number costs a turn of the player, not a guess"
+    assert "I picked" in ran.err or "from 1 to 20" in ran.err
+    assert "ten" in ran.err
+    assert ran.err.count("Game over.") == 1
+
+
+@pytest.mark.parametrize("stdin", ["", "\n", "crane\n", "crane\n\n"])
+def test_end_of_input_or_an_empty_answer_leaves_the_game(corral, stdin: str):
+    ran = corral("play", "wordle", "--json", stdin=stdin)
+    assert ran.code == 0
+    (game,) = ran.objects()
+    assert game["outcome"] == "finished"
+    assert game["turns"] == stdin.count("crane")
+    assert ran.err.count("guesses left") == stdin.count("crane")
+
+
+def test_a_person_chooses_among_several_tools(corral, tmp_path):
+    (tmp_path / "door.py").write_text(TWO_TOOLS)
+    ran = corral("play", "door.py:Door", "--json", stdin="kick\nlook\npush\n4\n")
+    assert ran.code == 0
+    assert "There is no tool 'kick'." in ran.err
+    assert "still a door" in ran.err
+    assert "pushed 4" in ran.err, "the answer was coerced to the argument's type"
+    assert ran.objects()[0]["turns"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["wordel"], "Unknown world 'wordel'. Built in: echo, guess_number, wordle."),
+        (["nowhere.py:Door"], "nowhere.py"),
+        (["json:Door"], "Door"),
+        (
+            ["wordle", "--policy", "expert"],
+            "wordle has no policy 'expert'. It has: random, solver.",
+        ),
+        (["wordle", "--policy", "random", "--model", "x"], "two players"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_exit_code_2(corral, arguments, message: str):
+    ran = corral("play", *arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("Error: ")
+    assert message in ran.err
+    assert "Traceback" not in ran.err
+
+
+def test_an_environment_that_fails_is_reported_and_ends_with_1(corral, tmp_path):
+    (tmp_path / "broken.py").write_text(BROKEN)
+    ran = corral("play", "broken.py:Broken", "--policy", "random", "--episodes", "2", "--json")
+    assert ran.code == 1
+    assert [game["outcome"] for game in ran.objects()] == ["environment_fault"] * 2
+    assert [game["reward"] for game in ran.objects()] == [None, None]
+    assert "2 of 2 games ended in a fault: Broken.reset raised RuntimeError" in ran.err
+    assert "no board [today]" in ran.err
+
+
+def test_a_tool_without_a_docstring_is_named(corral, tmp_path):
+    (tmp_path / "silent.py").write_text(WITHOUT_A_DOCSTRING)
+    ran = corral("play", "silent.py:Silent", "--policy", "random")
+    assert ran.code == 2
+    assert "move" in ran.err
+    assert "docstring" in ran.err
