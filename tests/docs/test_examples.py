@@ -1,0 +1,157 @@
+"""Every command and code block of the pages is run, or checked as far as a test can afford."""
+
+import json
+import re
+import shlex
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from corral.cli.main import app
+from corral.evaluation import Evaluation
+from support.docs_blocks import ROOT, Block, blocks, inline_commands
+from support.tiny_models import save_tiny_model
+
+pytestmark = pytest.mark.timeout(300)
+
+NOT_RUN = {
+    ("docs/architecture.md", "text"): "a diagram of the flow",
+}
+"""Languages of a page that nothing can run, each with the reason."""
+
+SHORTER = {"max_steps=50": "max_steps=2"}
+"""What is replaced before a Python block runs: fifty steps take minutes, two show that it works."""
+
+SHORTER_OPTIONS = {"eval": ["--games", "2"]}
+"""Appended to commands; the last one counts."""
+
+BLOCKS = blocks()
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def of(*languages: str) -> list[Block]:
+    return [block for block in BLOCKS if block.language in languages]
+
+
+@pytest.fixture(scope="module")
+def tiny_model(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    return save_tiny_model(folder, num_hidden_layers=1, max_position_embeddings=640)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch, tiny_model: Path) -> Path:
+    """A folder with what the pages take for granted: a model, a run, and the pages' recipes."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "path-or-hub-id").symlink_to(tiny_model)
+    for block in of("toml"):
+        name = tomllib.loads(block.text)["name"]
+        (tmp_path / f"{name}.toml").write_text(block.text, encoding="utf-8")
+    run = tmp_path / "runs" / "wordle-tiny"
+    (run / "models").mkdir(parents=True)
+    (run / "models" / "base").symlink_to(tiny_model)
+    settings = corral("train", "wordle-tiny", "--dry-run").stdout
+    (run / "config.toml").write_text(settings, encoding="utf-8")
+    return tmp_path
+
+
+def corral(*arguments: str):
+    result = CliRunner().invoke(app, arguments, input="")
+    assert result.exit_code == 0, f"corral {shlex.join(arguments)}\n{result.output}"
+    return result
+
+
+def test_every_block_is_run_or_has_a_reason_not_to_be():
+    handled = {"python", "sh", "toml", "json"}
+    left = {(block.page, block.language) for block in BLOCKS if block.language not in handled}
+    assert left == set(NOT_RUN)
+    assert {block.page for block in BLOCKS} >= {"README.md", "CONTRIBUTING.md"}
+
+
+def test_every_replacement_is_needed():
+    source = "".join(block.text for block in of("python"))
+    assert all(text in source for text in SHORTER)
+
+
+@pytest.mark.parametrize("block", of("python"), ids=str)
+def test_a_python_block_runs(block: Block, workplace: Path):
+    source = block.text
+    for text, shorter in SHORTER.items():
+        source = source.replace(text, shorter)
+    exec(compile(source, str(block), "exec"), {"__name__": "example"})
+
+
+@pytest.mark.parametrize("block", of("sh"), ids=str)
+def test_a_shell_block_works(block: Block, workplace: Path):
+    for command in block.commands():
+        program, *arguments = shlex.split(command)
+        CHECKS[program](arguments)
+
+
+@pytest.mark.parametrize("block", of("toml"), ids=str)
+def test_a_recipe_is_valid_and_every_setting_in_it_counts(block: Block, workplace: Path):
+    recipe = tomllib.loads(block.text)
+    resolved = tomllib.loads(corral("train", f"{recipe['name']}.toml", "--dry-run").stdout)
+    assert is_within(recipe, resolved)
+
+
+@pytest.mark.parametrize("block", of("json"), ids=str)
+def test_a_row_of_the_summary_has_the_columns_shown(block: Block):
+    row = json.loads(block.text)
+    assert set(row) == {"name", *(field.name for field in fields(Evaluation))}
+
+
+@pytest.mark.parametrize(("page", "command"), inline_commands())
+def test_a_command_in_the_text_exists(page: str, command: str):
+    program, name, *_ = shlex.split(command.replace("…", ""))
+    if program == "make":
+        check_target([name])
+    else:
+        corral(name, "--help")
+
+
+def run_corral(arguments: list[str]) -> None:
+    name, *rest = arguments
+    if name == "train":
+        corral(name, *rest, "--dry-run")  # a training takes minutes; its settings are resolved
+    else:
+        corral(name, *rest, *SHORTER_OPTIONS.get(name, []))
+
+
+def check_target(arguments: list[str]) -> None:
+    """Making takes minutes (and this test is part of ``make test``), so its parts are looked at."""
+    target, *variables = arguments
+    assert re.search(rf"^{re.escape(target)}:", MAKEFILE, re.MULTILINE), target
+    assert all(re.search(rf"^{v.partition('=')[0]} \?=", MAKEFILE, re.MULTILINE) for v in variables)
+
+
+def check_install(arguments: list[str]) -> None:
+    """Installing needs a network and minutes, so the names of the extras are checked."""
+    assert arguments[0] == "install"
+    extras = re.findall(r"\[([a-z,]+)\]", arguments[1])
+    known = PROJECT["project"]["optional-dependencies"]
+    assert all(name in known for extra in extras for name in extra.split(","))
+
+
+def check_pytest(arguments: list[str]) -> None:
+    """Tests do not start tests; the folder must exist."""
+    assert arguments[:2] == ["-m", "pytest"]
+    assert (ROOT / arguments[2]).is_dir()
+
+
+CHECKS = {
+    "corral": run_corral,
+    "make": check_target,
+    "pip": check_install,
+    ".venv/bin/python": check_pytest,
+}
+
+
+def is_within(part, whole) -> bool:
+    if isinstance(part, dict):
+        return all(name in whole and is_within(part[name], whole[name]) for name in part)
+    return part == whole
