@@ -8,6 +8,7 @@ import typer
 from corral.cli.output import emit, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.errors import UsageError
+from corral.track import RunFolder
 from corral.worlds import find_world
 
 
@@ -33,17 +34,18 @@ def evaluate(
 
     Example: corral eval runs/wordle-tiny --games 30
     """
+    # Wrong use is told at once: the imports below take seconds.
     if world is not None:
-        find_world(world)  # a wrong name is told at once: the imports below take seconds
+        find_world(world)
+    elif not RunFolder(Path(model)).config_path.is_file():
+        raise UsageError(f"{model} is no run folder, so say which world to play: --world NAME.")
     quiet_libraries()
     from corral.recipes.evaluating import evaluate as play
     from corral.recipes.evaluating import rules_of
     from corral.recipes.run import newest_model, recipe_of
 
     recipe = recipe_of(Path(model))
-    name = world or (recipe.world if recipe else None)
-    if name is None:
-        raise UsageError(f"{model} is no run folder, so say which world to play: --world NAME.")
+    name = world or (recipe.world if recipe else "")
     changes = {"max_completion_length": max_tokens, "stop_when_done": stop_when_done}
     rules = rules_of(recipe).model_copy(
         update={key: value for key, value in changes.items() if value is not None}

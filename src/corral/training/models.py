@@ -87,6 +87,11 @@ def _from_pretrained(auto_class: Any, name: str | Path, kwargs: Mapping[str, Any
             f"model={str(name)!r} is a folder without config.json, so not a model. Give a folder "
             "that save_pretrained wrote."
         )
+    if not path.is_dir() and _is_path(str(name)):
+        what = "is a file" if path.is_file() else "does not exist"
+        raise UsageError(
+            f"model={str(name)!r} {what}. Give a folder that save_pretrained wrote, or a hub id."
+        )
     try:
         return auto_class.from_pretrained(str(name), **kwargs)
     except (OSError, ValueError) as error:
@@ -95,3 +100,8 @@ def _from_pretrained(auto_class: Any, name: str | Path, kwargs: Mapping[str, Any
             f"model={str(name)!r} is neither a folder with a model nor a hub id that can be "
             f"loaded ({reason})"
         ) from error
+
+
+def _is_path(name: str) -> bool:
+    """Whether a name can only be a path: a hub id is ``name`` or ``owner/name``."""
+    return name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name

@@ -9,10 +9,14 @@ import pytest
         (["nothing-here", "--world", "wordel"], "Unknown world 'wordel'"),
         (["nothing-here"], "nothing-here is no run folder, so say which world to play"),
         (["empty", "--world", "echo"], "model='empty' is a folder without config.json"),
+        (["./none", "--world", "echo"], "model='./none' does not exist"),
+        (["a/b/c", "--world", "echo"], "model='a/b/c' does not exist"),
+        (["./file", "--world", "echo"], "model='./file' is a file"),
     ],
 )
 def test_wrong_use_is_one_sentence_and_exit_code_2(corral, tmp_path: Path, arguments, message):
     (tmp_path / "empty").mkdir()
+    (tmp_path / "file").touch()
     ran = corral("eval", *arguments)
     assert ran.code == 2
     assert ran.out == ""

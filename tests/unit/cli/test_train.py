@@ -31,7 +31,7 @@ def test_what_a_dry_run_prints_is_a_recipe(corral, tmp_path: Path):
     ("arguments", "message"),
     [
         (["--set", "grpo.train.max_step=5"], "Did you mean grpo.train.max_steps"),
-        (["--set", "grop.train.max_steps=5"], "Did you mean grpo"),
+        (["--set", "grp.train.max_steps=5"], "Did you mean grpo"),
         (["--set", "grpo.train.max_steps=soon"], "grpo.train.max_steps = 'soon' (--set)"),
         (["--set", "grpo.train.num_generations=1"], "greater than or equal to 2"),
         (["--set", "seed"], "write it as section.key=value"),
