@@ -15,7 +15,7 @@ from corral.algorithms import MicroBatch, keeps_packed_rows_apart, token_logprob
 from corral.errors import UsageError
 from corral.rollout.seeds import derive
 from corral.training.checkpoint import load_checkpoint, save_checkpoint
-from corral.training.models import disable_dropout
+from corral.training.models import disable_dropout, train_last_blocks
 from corral.training.optimization import OptimizationConfig, make_optimizer, rate_schedule
 
 T = TypeVar("T")
@@ -73,6 +73,8 @@ class Learner:
             _enable_gradient_checkpointing(model)
         if getattr(config, "disable_dropout", False):
             disable_dropout(model)
+        if config.trained_blocks is not None:
+            train_last_blocks(model, config.trained_blocks)
         scorer = _TokenScorer(model, config.logits_chunk_tokens)
         optimizer = make_optimizer(model, config)
         self._scorer, self._optimizer = self.accelerator.prepare(scorer, optimizer)
@@ -91,6 +93,12 @@ class Learner:
     def device(self) -> torch.device:
         """Where micro-batches must live."""
         return self.accelerator.device
+
+    @property
+    def token_budget(self) -> int:
+        """How many tokens a micro-batch may have."""
+        derived = 2048 if self.device.type == "cpu" else 8192
+        return self.config.token_budget or derived
 
     def score(
         self, batch: MicroBatch, *, temperature: float = 1.0, with_entropy: bool = False

@@ -80,6 +80,32 @@ def disable_dropout(model: nn.Module) -> None:
             module.p = 0.0
 
 
+def train_last_blocks(model: nn.Module, count: int) -> None:
+    """Freeze all but the last ``count`` transformer blocks; what is frozen already stays frozen.
+
+    Embeddings, head and final norm are frozen too. The backward pass then ends where the trained
+    blocks begin, which is most of what it costs.
+
+    Raises:
+        UsageError: The model has fewer blocks.
+    """
+    blocks = _transformer_blocks(model)
+    if count > len(blocks):
+        raise UsageError(
+            f"trained_blocks={count}: {type(model).__name__} has {len(blocks)} transformer blocks."
+        )
+    trained = {id(parameter) for block in blocks[-count:] for parameter in block.parameters()}
+    for parameter in model.parameters():
+        if id(parameter) not in trained:
+            parameter.requires_grad_(False)
+
+
+def _transformer_blocks(model: nn.Module) -> list[nn.Module]:
+    """The longest list of modules in the model: every family keeps its blocks in one."""
+    lists = [list(module) for module in model.modules() if isinstance(module, nn.ModuleList)]
+    return max(lists, key=len, default=[])
+
+
 def _from_pretrained(auto_class: Any, name: str | Path, kwargs: Mapping[str, Any]) -> Any:
     path = Path(name)
     if path.is_dir() and not (path / "config.json").is_file():

@@ -47,12 +47,15 @@ class OptimizationConfig(BaseModel):
     """AdamW's denominator floor."""
     max_grad_norm: float = Field(default=1.0, ge=0)
     """Gradients are scaled down to this norm; 0: never."""
+    trained_blocks: int | None = Field(default=None, ge=1)
+    """Train only the last so many transformer blocks and freeze the rest; None: train all."""
     bf16: bool | None = None
     """Mixed precision. None: on for GPUs, off for CPUs (where it is slower and coarser)."""
     gradient_checkpointing: bool | None = None
     """Recompute activations in the backward pass. None: on for GPUs, off for CPUs."""
-    token_budget: int = Field(default=8192, ge=1)
-    """Most tokens of one micro-batch; the gradient does not depend on it."""
+    token_budget: int | None = Field(default=None, ge=1)
+    """Most tokens of one micro-batch; the gradient does not depend on it. None: 8192 on GPUs, 2048
+    on CPUs (whose caches hold no more)."""
     packing: bool = False
     """Lay several rows behind each other in one sequence instead of padding them."""
     logits_chunk_tokens: int = Field(default=1024, ge=1)
