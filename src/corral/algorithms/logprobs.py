@@ -2,10 +2,12 @@
 
 A vocabulary is fifty to a hundred times wider than a hidden state, so logits dominate memory. The
 transformer runs once; its output head is applied only at positions that predict a trained token,
-some at a time, and again in the backward pass instead of being kept.
+some at a time, and again in the backward pass instead of being kept (unless the vocabulary is so
+small that keeping logits costs less than computing them twice).
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import torch
@@ -15,6 +17,11 @@ from torch.utils import checkpoint as recompute
 from corral.algorithms.output_head import OutputHead, find_output_head
 from corral.algorithms.packing import MicroBatch
 from corral.errors import UsageError
+
+# What the backward pass keeps of the output head, for all chunks together, before it is cheaper to
+# compute it again. Some five tensors as large as the logits are needed for logprob and entropy.
+_KEPT_BYTES = 64 * 2**20
+_KEPT_TENSORS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +58,12 @@ def token_logprobs(
     head = find_output_head(model, microbatch.input_ids)
     features = _features(model, microbatch, head)[microbatch.source]
     scorer = _Scorer(head=head, temperature=temperature, with_entropy=with_entropy)
+    is_kept = not torch.is_grad_enabled() or _kept_bytes(head, features) <= _KEPT_BYTES
     # An empty batch still makes one empty chunk, so that its loss has a (zero) gradient.
     chunks = torch.split(features, chunk_tokens)
     targets = torch.split(microbatch.targets, chunk_tokens)
-    parts = [_run(scorer, *pair) for pair in zip(chunks, targets, strict=True)]
+    run = scorer if is_kept else partial(_run_again_in_backward, scorer)
+    parts = [run(*pair) for pair in zip(chunks, targets, strict=True)]
     stacked = torch.cat(parts, dim=1)
     return TokenLogprobs(logprobs=stacked[0], entropies=stacked[1] if with_entropy else None)
 
@@ -81,10 +90,15 @@ class _Scorer:
         return torch.stack([logprobs, entropies])
 
 
-def _run(scorer: _Scorer, features: Tensor, targets: Tensor) -> Tensor:
-    if not torch.is_grad_enabled():
-        return scorer(features, targets)
+def _run_again_in_backward(scorer: _Scorer, features: Tensor, targets: Tensor) -> Tensor:
     return cast(Any, recompute).checkpoint(scorer, features, targets, use_reentrant=False)
+
+
+def _kept_bytes(head: OutputHead | None, features: Tensor) -> int:
+    """What the backward pass would keep to get from these features to logprobs, in float32."""
+    weight = getattr(head.projection, "weight", None) if head is not None else None
+    vocabulary = features.shape[-1] if weight is None else weight.shape[0]
+    return len(features) * int(vocabulary) * 4 * _KEPT_TENSORS
 
 
 def _features(model: nn.Module, microbatch: MicroBatch, head: OutputHead | None) -> Tensor:

@@ -20,7 +20,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from corral.algorithms import collate, keeps_packed_rows_apart, token_logprobs
+from corral.algorithms import collate, keeps_packed_rows_apart, logprobs, token_logprobs
 from corral.algorithms.output_head import find_output_head
 from corral.errors import UsageError
 
@@ -89,11 +89,13 @@ def _gradients(model, value):
     }
 
 
+@pytest.mark.parametrize("kept_bytes", [0, 2**26], ids=["computed again", "kept"])
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("name", list(MODELS))
 def test_logprobs_entropies_and_gradients_equal_those_of_dense_logits(
-    random_samples, caplog, name, packing
+    random_samples, caplog, monkeypatch, name, packing, kept_bytes
 ):
+    monkeypatch.setattr(logprobs, "_KEPT_BYTES", kept_bytes)
     caplog.set_level(logging.ERROR)
     model, samples, order = _model(name), random_samples(LENGTHS), [2, 0, 3, 1]
     micro = collate(samples, order, packing=packing, pad_id=5)
@@ -149,6 +151,18 @@ def test_logits_are_never_wider_than_a_chunk(random_samples, packing):
     with _WidestLogits(ignore_rows=SIZES["hidden_size"]) as widest:
         token_logprobs(model, micro, chunk_tokens=5, with_entropy=True).logprobs.sum().backward()
     assert widest.rows == 5
+
+
+@pytest.mark.parametrize(("kept_bytes", "passes"), [(0, 2), (2**26, 1)])
+def test_only_large_logits_are_computed_again(random_samples, monkeypatch, kept_bytes, passes):
+    monkeypatch.setattr(logprobs, "_KEPT_BYTES", kept_bytes)
+    model, samples = _model("llama"), random_samples([9, 7])
+    micro = collate(samples, [0, 1], packing=False)
+    find_output_head(model, micro.input_ids)
+    calls: list[int] = []
+    model.lm_head.register_forward_hook(lambda *_: calls.append(1))
+    token_logprobs(model, micro).logprobs.sum().backward()
+    assert len(calls) == passes
 
 
 def test_low_precision_logits_are_scored_in_float32(random_samples):
