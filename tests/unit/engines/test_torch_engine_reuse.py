@@ -112,4 +112,4 @@ async def test_a_released_conversation_gives_up_its_row() -> None:
     for i, prompt in enumerate(random_prompts([10] * 20)):
         await engine.sample(prompt, sampling(max_new_tokens=2), key=str(i))
         engine.release(str(i))
-    assert len(engine._scheduler.memory.rows) == 8
+    assert len(engine._scheduler.memory.rows) == 16

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from corral.engines.torch_engine.architecture import Architecture
 from corral.engines.torch_engine.cache import SlotCache, WritePlan
+from corral.engines.torch_engine.shapes import head_positions, key_count, pass_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,7 @@ class Forward:
             keep: Rows whose logits are wanted; None for all.
         """
         window = len(tokens)
+        kv_length = key_count(kv_length, self.cache.capacity)
         slots = torch.arange(window, device=self.device)
         where = torch.from_numpy(positions).to(self.device)[:, None]
         self.cache.plan = WritePlan(slots, where, kv_length, window)
@@ -56,13 +58,13 @@ class Forward:
 
         Rows are aligned at their ends, so that the last position is the last token of all.
         """
-        longest = max(len(piece.ids) for piece in pieces)
+        longest = pass_width(len(pieces), max(len(piece.ids) for piece in pieces))
         tokens = np.zeros((len(pieces), longest), dtype=np.int64)
         positions = np.full((len(pieces), longest), -1, dtype=np.int64)
         for row, piece in enumerate(pieces):
             tokens[row, longest - len(piece.ids) :] = piece.ids
             positions[row, longest - len(piece.ids) :] = np.arange(piece.start, piece.stop())
-        kv_length = max(piece.stop() for piece in pieces)
+        kv_length = key_count(max(piece.stop() for piece in pieces), self.cache.capacity)
         slots = torch.tensor([piece.slot for piece in pieces], device=self.device)
         where = torch.from_numpy(positions).to(self.device)
         self.cache.plan = WritePlan(slots, where, kv_length, None)
@@ -79,7 +81,7 @@ class Forward:
         if architecture.has_position_ids:
             arguments["position_ids"] = positions.clamp(min=0)
         if architecture.has_logits_to_keep:
-            arguments["logits_to_keep"] = 1
+            arguments["logits_to_keep"] = min(head_positions(len(tokens)), tokens.shape[1])
         with torch.no_grad():
             return architecture.model(**arguments).logits
 

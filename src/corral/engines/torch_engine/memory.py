@@ -7,10 +7,11 @@ import torch
 
 from corral.engines.torch_engine.cache import SlotCache
 from corral.engines.torch_engine.rows import Rows
+from corral.engines.torch_engine.shapes import LEAST_ROWS
 
 _FIRST_CAPACITY = 256
 _CAPACITY_STEP = 64
-_FIRST_ROWS = 8
+_FIRST_ROWS = LEAST_ROWS
 # Idle conversations kept per active one, at most: beyond it, looking for prefixes costs more
 # than it finds.
 _ROWS_PER_ACTIVE = 4
@@ -34,7 +35,7 @@ class CacheMemory:
     ):  # fmt: skip
         self.cache = cache
         self.rows = Rows()
-        self._max_rows = max_batch * _ROWS_PER_ACTIVE
+        self._max_rows = max(max_batch * _ROWS_PER_ACTIVE, LEAST_ROWS)
         # One more id than cached positions, and one position idle rows may scribble on.
         self._max_capacity = max_context + 2
         self._budget_bytes = budget_bytes

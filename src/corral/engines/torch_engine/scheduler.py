@@ -12,6 +12,7 @@ from corral.engines.torch_engine.memory import CacheMemory
 from corral.engines.torch_engine.randomness import uniforms
 from corral.engines.torch_engine.requests import Finished, Request
 from corral.engines.torch_engine.sampler import sample_rows
+from corral.engines.torch_engine.shapes import LEAST_ROWS
 from corral.engines.torch_engine.stats import EngineStats
 from corral.records import Finish, Sampled
 
@@ -148,7 +149,8 @@ class Scheduler:
         active = np.flatnonzero(rows.active)
         longest = int(rows.length[active].max())
         self.memory.ensure_capacity(longest + 2)
-        window = int(active[-1]) + 1
+        # Idle rows fill the pass up to the least it should have.
+        window = min(max(int(active[-1]) + 1, LEAST_ROWS), len(rows))
         positions = rows.length[:window].copy()
         tokens = rows.ids[np.arange(window), positions]
         keep = None if len(active) == window else active
