@@ -115,7 +115,7 @@ class Sample:
     version: int
     """Oldest weight version among the trained tokens."""
     episode: tuple[int, int]
-    """(task index, member) it comes from."""
+    """(group of the generation, member) it comes from."""
     is_truncated: bool = False
 
     def trained_tokens(self) -> int:

@@ -25,7 +25,10 @@ def samples(
         stop_ids: What ends a turn; see :func:`is_clipped`.
         mask_truncated: Train no token of a clipped episode. Its rows stay, with an empty mask.
     """
-    episodes = [episode for group in groups for episode in group.episodes]
+    # Numbered by group, not by task: a small data set may give the same task to several groups.
+    episodes = [
+        (number, episode) for number, group in enumerate(groups) for episode in group.episodes
+    ]
     if len(advantages) != len(episodes):
         raise UsageError(
             f"{len(advantages)} advantages for {len(episodes)} episodes: give one for each episode "
@@ -33,8 +36,8 @@ def samples(
         )
     ends = frozenset(stop_ids)
     return [
-        _sample(row, episode, advantage, is_clipped(episode, ends), mask_truncated)
-        for episode, advantage in zip(episodes, advantages, strict=True)
+        _sample(row, episode, number, advantage, is_clipped(episode, ends), mask_truncated)
+        for (number, episode), advantage in zip(episodes, advantages, strict=True)
         if not episode.outcome.is_fault()
         for row in episode.transcript.rows()
         if any(row.loss_mask)
@@ -78,7 +81,12 @@ def reward_matrix(
 
 
 def _sample(
-    row: TokenRow, episode: Episode, advantage: float, is_cut: bool, mask_truncated: bool
+    row: TokenRow,
+    episode: Episode,
+    group: int,
+    advantage: float,
+    is_cut: bool,
+    mask_truncated: bool,
 ) -> Sample:
     end = len(row.loss_mask) - row.loss_mask[::-1].index(1)
     is_masked = is_cut and mask_truncated
@@ -89,6 +97,6 @@ def _sample(
         logprobs=(0.0,) * end if is_masked else row.logprobs[:end],
         advantage=float(advantage),
         version=min(version for version, is_trained in trained if is_trained),
-        episode=(episode.task.index, episode.member),
+        episode=(group, episode.member),
         is_truncated=is_cut,
     )

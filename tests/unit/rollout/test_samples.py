@@ -50,7 +50,7 @@ def test_a_sample_trains_the_sampled_tokens_only() -> None:
     assert sample.ids == (7, 8, 10, STOP, 20, 21, 11, STOP)
     assert sample.loss_mask == (0, 0, 1, 1, 0, 0, 1, 1)
     assert sample.logprobs == (0, 0, -0.5, -0.5, 0, 0, -0.5, -0.5)
-    assert (sample.advantage, sample.version, sample.episode) == (1.5, 3, (4, 0))
+    assert (sample.advantage, sample.version, sample.episode) == (1.5, 3, (0, 0))
 
 
 def test_tokens_after_the_last_sampled_one_are_left_out() -> None:
@@ -67,7 +67,7 @@ def test_a_fault_makes_no_sample(outcome: Outcome) -> None:
         episode(turn(11, STOP), member=1),
         advantages=[9.0, -1.0],
     )
-    assert [(row.episode, row.advantage) for row in rows] == [((4, 1), -1.0)]
+    assert [(row.episode, row.advantage) for row in rows] == [((0, 1), -1.0)]
 
 
 def test_an_episode_without_sampled_tokens_makes_no_sample() -> None:
@@ -144,3 +144,9 @@ def test_the_reward_matrix_has_a_row_of_none_for_a_fault() -> None:
     rewards, numbers = reward_matrix([group, other], ["a", "b"])
     assert rewards == [[1.0, None], [None, None], [None, 2.0]]
     assert numbers == [0, 0, 1]
+
+
+def test_groups_of_the_same_task_are_told_apart() -> None:
+    group = Group(task=TASK, episodes=(episode(turn(10, STOP)), episode(turn(11, STOP), member=1)))
+    rows = samples([group, group], [1.0] * 4, stop_ids={STOP})
+    assert [row.episode for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
