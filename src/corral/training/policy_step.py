@@ -157,7 +157,7 @@ class PolicyStep:
         shares = episode_shares(samples)
         return [
             collate(samples, indices, packing=packing, episode_shares=shares)
-            for indices in cut(lengths, self.config.token_budget, packing=packing)
+            for indices in cut(lengths, self.learner.token_budget, packing=packing)
         ]
 
     def _totals(self, samples: Sequence[Sample]) -> Totals:

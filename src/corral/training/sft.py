@@ -160,7 +160,7 @@ class SFTTrainer:
     def _micro_batches(self, batch: list[Sample]) -> list[MicroBatch]:
         packing = self.args.packing
         batch = batch or [PLACEHOLDER]
-        cuts = cut([len(row.ids) for row in batch], self.args.token_budget, packing=packing)
+        cuts = cut([len(row.ids) for row in batch], self.learner.token_budget, packing=packing)
         return [collate(batch, indices, packing=packing) for indices in cuts]
 
     def _rows_per_step(self) -> int:
