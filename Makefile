@@ -1,5 +1,6 @@
 # make demo   watch a model learn Wordle          make test   pass the tests
 # make check  lint, types, imports, spelling      make install   only make the environment
+# make bench  slow tools, and a GRPO step against TRL
 
 PYTHON ?= python3
 VENV := .venv
@@ -26,6 +27,8 @@ check: $(VENV)/.development
 install: $(VENV)/.development
 
 bench: $(VENV)/.development
+	$(PIP) --editable '.[train,gguf,bench]'
+	$(BIN)/python benchmarks/slow_tools.py
 	$(BIN)/python benchmarks/grpo_step.py
 
 # The runtime alone: what a user of corral[train] has.
