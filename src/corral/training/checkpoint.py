@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 PREFIX = "checkpoint-"
+_DRAFT, _GONE = ".draft-", ".gone-"
 
 
 def save_checkpoint(
@@ -29,8 +30,8 @@ def save_checkpoint(
 ) -> Path:
     """Write checkpoint ``step`` atomically and drop all but the newest ``keep``."""
     folder.mkdir(parents=True, exist_ok=True)
-    target, draft = folder / f"{PREFIX}{step}", folder / f".draft-{PREFIX}{step}"
-    shutil.rmtree(draft, ignore_errors=True)
+    _drop_leftovers(folder)
+    target, draft = folder / f"{PREFIX}{step}", folder / f"{_DRAFT}{PREFIX}{step}"
     draft.mkdir()
     save_file(_trainable_tensors(model), draft / "model.safetensors")
     tensors, groups = _flatten_optimizer(optimizer)
@@ -38,10 +39,11 @@ def save_checkpoint(
     text = json.dumps({"step": step, "optimizer_groups": groups, **state}, indent=1)
     (draft / "state.json").write_text(text, encoding="utf-8")
     _flush_to_disk(draft)
-    shutil.rmtree(target, ignore_errors=True)
+    if target.exists():
+        _remove(target)
     os.replace(draft, target)
-    for old in checkpoints(folder)[: -keep or None] if keep else []:
-        shutil.rmtree(old)
+    for old in checkpoints(folder)[:-keep] if keep else []:
+        _remove(old)
     return target
 
 
@@ -70,9 +72,30 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(found, key=step_of)
 
 
+def drop_checkpoints_after(folder: Path, step: int) -> None:
+    """Remove checkpoints of later steps: a run that starts at ``step`` makes others."""
+    for path in checkpoints(folder):
+        if step_of(path) > step:
+            _remove(path)
+
+
 def step_of(path: Path) -> int:
     """The step a checkpoint was made after."""
     return int(path.name.removeprefix(PREFIX))
+
+
+def _remove(path: Path) -> None:
+    """Take a checkpoint away at once: one that is half deleted must not look complete."""
+    gone = path.with_name(_GONE + path.name)
+    os.replace(path, gone)
+    shutil.rmtree(gone)
+
+
+def _drop_leftovers(folder: Path) -> None:
+    """Delete what killed runs left half-written or half-deleted."""
+    for prefix in (_DRAFT, _GONE):
+        for path in folder.glob(f"{prefix}*"):
+            shutil.rmtree(path)
 
 
 def _trainable_parameters(model: nn.Module) -> dict[str, nn.Parameter]:

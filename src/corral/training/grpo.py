@@ -107,7 +107,9 @@ class GRPOTrainer:
         # Before the model is loaded: numbers that do not fit together should not take minutes.
         self.plan = plan_batches(self.args, PartialState().num_processes)
         self.processing_class = load_tokenizer(model, processing_class)
-        self.model = with_adapter(load_model(model, self.args.model_init_kwargs), peft_config)
+        self.model = with_adapter(
+            load_model(model, self.args.model_init_kwargs), peft_config, self.args.seed
+        )
         self.chat = _chat(
             self.processing_class, self.model, self.environment_kinds, tools, self.args
         )
@@ -284,7 +286,9 @@ class GRPOTrainer:
             saved = self.learner.load(Path(wanted))
             self.state.global_step = self.learner.step
             self.state.num_tokens = saved["num_tokens"]
-        self.run_folder.truncate_after(self.stage, self.state.global_step)
+        self.learner.start_over(self._checkpoint_folder())
+        if self.accelerator.is_main_process:
+            self.run_folder.truncate_after(self.stage, self.state.global_step)
         self._publish_weights()
 
     # Set-up

@@ -14,7 +14,7 @@ from torch import nn
 from corral.algorithms import MicroBatch, keeps_packed_rows_apart, token_logprobs
 from corral.errors import UsageError
 from corral.rollout.seeds import derive
-from corral.training.checkpoint import load_checkpoint, save_checkpoint
+from corral.training.checkpoint import drop_checkpoints_after, load_checkpoint, save_checkpoint
 from corral.training.models import disable_dropout, train_last_blocks
 from corral.training.optimization import OptimizationConfig, make_optimizer, rate_schedule
 
@@ -162,6 +162,12 @@ class Learner:
                 state=state,
                 keep=self.config.save_total_limit,
             )
+        self.accelerator.wait_for_everyone()
+
+    def start_over(self, folder: Path) -> None:
+        """Forget checkpoints beyond the current step, which another course of the run left."""
+        if self.accelerator.is_main_process:
+            drop_checkpoints_after(folder, self.step)
         self.accelerator.wait_for_everyone()
 
     def load(self, checkpoint: Path) -> dict[str, Any]:

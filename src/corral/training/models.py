@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corral.errors import UsageError, require
+from corral.rollout.seeds import derive
 
 
 def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) -> nn.Module:
@@ -29,7 +31,7 @@ def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) ->
         return model
     kwargs = {"dtype": torch.float32, **init_kwargs}
     if isinstance(kwargs["dtype"], str):
-        kwargs["dtype"] = getattr(torch, kwargs["dtype"])
+        kwargs["dtype"] = _dtype(kwargs["dtype"])
     return _from_pretrained(AutoModelForCausalLM, model, kwargs)
 
 
@@ -49,7 +51,7 @@ def load_tokenizer(model: str | Path | nn.Module, tokenizer: Any | None) -> Any:
     return found
 
 
-def with_adapter(model: nn.Module, peft_config: Any | None) -> nn.Module:
+def with_adapter(model: nn.Module, peft_config: Any | None, seed: int) -> nn.Module:
     """The model with a fresh adapter of that configuration, or the model itself for None."""
     if peft_config is None:
         return model
@@ -61,7 +63,9 @@ def with_adapter(model: nn.Module, peft_config: Any | None) -> nn.Module:
         )
     if isinstance(model, peft.PeftModel):
         raise UsageError("The model has an adapter already: leave peft_config out.")
-    return peft.get_peft_model(model, peft_config)
+    with torch.random.fork_rng():
+        torch.manual_seed(derive(seed, "adapter"))
+        return peft.get_peft_model(model, peft_config)
 
 
 def stop_ids_of(model: nn.Module) -> frozenset[int]:
@@ -120,12 +124,19 @@ def _from_pretrained(auto_class: Any, name: str | Path, kwargs: Mapping[str, Any
         )
     try:
         return auto_class.from_pretrained(str(name), **kwargs)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(
             f"model={str(name)!r} is neither a folder with a model nor a hub id that can be "
             f"loaded ({reason})"
         ) from error
+
+
+def _dtype(name: str) -> torch.dtype:
+    found = getattr(torch, name, None)
+    if not isinstance(found, torch.dtype):
+        raise UsageError(f"dtype={name!r} is no type of torch: give 'float32' or 'bfloat16'.")
+    return found
 
 
 def _is_path(name: str) -> bool:

@@ -65,7 +65,9 @@ class SFTTrainer:
         if not conversations:
             raise UsageError("train_dataset has no rows: give at least one conversation.")
         self.processing_class = load_tokenizer(model, processing_class)
-        self.model = with_adapter(load_model(model, self.args.model_init_kwargs), peft_config)
+        self.model = with_adapter(
+            load_model(model, self.args.model_init_kwargs), peft_config, self.args.seed
+        )
         self.chat = ChatFormat.for_tokenizer(
             self.processing_class,
             template_kwargs=self.args.chat_template_kwargs,
@@ -199,7 +201,9 @@ class SFTTrainer:
             saved = self.learner.load(Path(wanted))
             self.state.global_step = self.learner.step
             self.state.num_tokens = saved["num_tokens"]
-        self.run_folder.truncate_after(self.stage, self.state.global_step)
+        self.learner.start_over(self._checkpoint_folder())
+        if self.accelerator.is_main_process:
+            self.run_folder.truncate_after(self.stage, self.state.global_step)
 
 
 def _sample(

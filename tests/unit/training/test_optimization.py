@@ -1,0 +1,105 @@
+import math
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import nn
+
+from corral.training import GRPOConfig, SFTConfig
+from corral.training.optimization import make_optimizer, rate_schedule
+from corral.training.policy_step import loss_options
+
+
+def rates(steps: int, **options: Any) -> list[float]:
+    factor = rate_schedule(GRPOConfig(**options), steps)
+    return [factor(step) for step in range(steps)]
+
+
+def test_the_rate_falls_in_a_line_to_zero() -> None:
+    assert rates(4) == [1.0, 0.75, 0.5, 0.25]
+
+
+def test_the_rate_rises_first_for_a_number_or_a_share_of_steps() -> None:
+    expected = [0.0, 0.5, 1.0, 1.0]
+    for warmup in ({"warmup_steps": 2}, {"warmup_ratio": 0.5}):
+        assert rates(4, lr_scheduler_type="constant_with_warmup", **warmup) == expected
+    both = rates(4, lr_scheduler_type="constant_with_warmup", warmup_steps=1, warmup_ratio=1.0)
+    assert both == [0.0, 1.0, 1.0, 1.0]
+
+
+def test_the_rate_may_be_constant_or_a_cosine() -> None:
+    assert rates(3, lr_scheduler_type="constant") == [1.0, 1.0, 1.0]
+    cosine = [0.5 * (1 + math.cos(math.pi * step / 4)) for step in range(4)]
+    assert rates(4, lr_scheduler_type="cosine") == pytest.approx(cosine)
+
+
+def test_the_rate_at_a_step_does_not_depend_on_the_steps_before() -> None:
+    factor = rate_schedule(GRPOConfig(lr_scheduler_type="cosine", warmup_steps=3), 10)
+    later = factor(7)
+    assert [factor(step) for step in range(10)][7] == later
+
+
+def test_only_matrices_decay_and_only_what_is_trained_is_moved() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.LayerNorm(3), nn.Linear(3, 2))
+    model[2].requires_grad_(False)
+    config = SFTConfig(weight_decay=0.1, adam_beta2=0.9, adam_epsilon=1e-6)
+    decaying, still = make_optimizer(model, config).param_groups
+    assert [p.shape for p in decaying["params"]] == [torch.Size([3, 2])]
+    assert (decaying["weight_decay"], still["weight_decay"]) == (0.1, 0.0)
+    assert len(still["params"]) == 3
+    assert decaying["betas"] == (0.9, 0.9)
+    assert decaying["eps"] == 1e-6
+
+
+def test_defaults_are_those_of_the_field() -> None:
+    config = GRPOConfig()
+    assert (config.learning_rate, config.beta, config.loss_type) == (1e-6, 0.0, "dapo")
+    assert (config.num_generations, config.max_completion_length) == (8, 512)
+    assert (config.temperature, config.epsilon, config.top_k) == (1.0, 0.2, 0)
+    assert (SFTConfig().learning_rate, SFTConfig().max_length) == (2e-5, 1024)
+
+
+def test_a_loss_gets_every_option_of_the_configuration() -> None:
+    options = loss_options(GRPOConfig(epsilon_high=0.3, vespo_k_neg=1.5, max_completion_length=7))
+    assert (options.upper(), options.vespo_k_neg, options.max_completion_length) == (0.3, 1.5, 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        ({"learning_rat": 1}, ["learning_rat", "not permitted"]),
+        ({"loss_type": "ppo"}, ["loss_type='ppo': choose one of", "cispo", "vespo"]),
+        (
+            {"num_generations": 1},
+            ["num_generations", "greater than or equal to 2", "input_value=1"],
+        ),
+        ({"max_steps": 0}, ["max_steps=0: give a positive number, or -1 to use epochs"]),
+        ({"temperature": 0.0}, ["temperature", "greater than 0"]),
+        ({"top_p": 1.5}, ["top_p", "less than or equal to 1", "input_value=1.5"]),
+        (
+            {"lr_scheduler_type": "step"},
+            ["lr_scheduler_type", "'constant', 'constant_with_warmup'"],
+        ),
+        ({"scale_rewards": "all"}, ["scale_rewards", "'group', 'batch' or 'none'"]),
+        (
+            {"generation_batch_size": 8, "steps_per_generation": 2},
+            ["generation_batch_size=8 and steps_per_generation=2 are two ways", "give one"],
+        ),
+    ],
+)
+def test_a_wrong_setting_is_told_with_its_value(options: dict[str, Any], texts: list[str]) -> None:
+    with pytest.raises(ValidationError) as raised:
+        GRPOConfig(**options)
+    assert all(text in str(raised.value) for text in texts), str(raised.value)
+
+
+def test_a_setting_that_is_changed_is_checked_too() -> None:
+    config = GRPOConfig()
+    with pytest.raises(ValidationError, match="greater than or equal to 0"):
+        config.learning_rate = -1.0
+
+
+def test_truth_values_of_scale_rewards_are_names_too() -> None:
+    assert GRPOConfig(scale_rewards=True).scale_rewards == "group"  # type: ignore[arg-type]
+    assert GRPOConfig(scale_rewards=False).scale_rewards == "none"  # type: ignore[arg-type]
