@@ -19,6 +19,7 @@ from corral.worlds import (
     summary,
     world_of,
 )
+from corral.worlds.wordle.solver import what_is_known
 
 
 def played(name: str, policy: str, seed: int = 0) -> PlayedGame:
@@ -142,7 +143,9 @@ def test_summary_is_json_with_the_five_facts():
 
 
 def test_unknown_policy_is_a_usage_error_that_names_the_others():
-    with pytest.raises(UsageError, match=r"wordle has no policy 'clever'. It has: random, solver"):
+    with pytest.raises(
+        UsageError, match=r"wordle has no policy 'clever'. It has: careless, random, solver"
+    ):
         WORLDS["wordle"].policy("clever")
 
 
@@ -230,6 +233,7 @@ def test_demonstration_keeps_a_conversational_prompt_as_it_is():
 def test_thoughts_are_reasoning_and_can_be_left_out():
     game = played("wordle", "solver")
     spoken = [m for m in demonstration(game) if "tool_calls" in m]
-    assert spoken[0]["reasoning_content"] == "_____"
+    assert "reasoning_content" not in spoken[0]  # nothing is known before the first answer
+    assert spoken[1]["reasoning_content"] == what_is_known(game.env.history[:1])
     silent = demonstration(game, with_thoughts=False)
     assert not any("reasoning_content" in message for message in silent)

@@ -4,11 +4,11 @@ from typing import Any
 
 from corral.worlds.tasks import draw_in_passes, spread
 from corral.worlds.wordle.env import Wordle
-from corral.worlds.wordle.solver import POLICIES, candidates, consistent_solver
+from corral.worlds.wordle.solver import POLICIES, candidates
 from corral.worlds.wordle.words import secrets
 from corral.worlds.world import World
 
-__all__ = ["WORLD", "Wordle", "candidates", "consistent_solver", "evaluation_tasks", "tasks"]
+__all__ = ["WORLD", "Wordle", "candidates", "evaluation_tasks", "tasks"]
 
 PROMPT = "Play Wordle: find the secret five-letter word in six guesses."
 EVALUATION_SEED = 30
