@@ -135,7 +135,7 @@ def test_a_loss_trains(tmp_path: Path, model_folder: Path, loss_type: str) -> No
 
 def test_an_adapter_is_all_that_an_adapter_run_changes(tmp_path: Path, model_folder: Path) -> None:
     config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
-    made = trainer(tmp_path, str(model_folder), peft_config=config, bf16=True)
+    made = trainer(tmp_path, str(model_folder), peft_config=config, bf16=True, beta=0.1)
     before = {name: value.clone() for name, value in made.model.state_dict().items()}
     made.train()
     changed = {n for n, v in made.model.state_dict().items() if not torch.equal(v, before[n])}
@@ -143,6 +143,17 @@ def test_an_adapter_is_all_that_an_adapter_run_changes(tmp_path: Path, model_fol
     assert all("lora_" in name for name in changed)
     (saved,) = (made.run_folder.path / "checkpoints" / "grpo").iterdir()
     assert (saved / "model.safetensors").stat().st_size < 50_000
+
+
+def test_an_adapter_is_pulled_back_to_the_model_without_it(
+    tmp_path: Path, model_folder: Path
+) -> None:
+    config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+    made = trainer(tmp_path, str(model_folder), peft_config=config, beta=0.1, learning_rate=3e-2)
+    made.train()
+    first, *later = [entry["kl"] for entry in made.state.log_history if "kl" in entry]
+    assert first == pytest.approx(0.0, abs=1e-6)  # a fresh adapter adds nothing
+    assert max(later) > 1e-4
 
 
 def test_a_saved_model_loads_with_its_template(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ The whole method is :meth:`GRPOTrainer.train`, to be read top to bottom::
     tasks -> play -> score -> advantages -> samples -> optimiser step(s) -> new weights -> ...
 """
 
-import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,33 +15,32 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 from torch import nn
 
-from corral.algorithms import trainable
 from corral.chat import ChatFormat
 from corral.engines.protocol import Engine
 from corral.engines.torch_engine import TorchEngine
 from corral.env import EnvironmentKind, prepare, tools_of
 from corral.errors import UsageError
-from corral.records import Episode, Sample, SamplingParams
+from corral.records import SamplingParams
 from corral.rollout import (
     Limits,
     Player,
     RewardFunction,
     Scored,
     reward_functions,
-    samples,
     score,
 )
 from corral.rollout.blocking import run_blocking
-from corral.rollout.seeds import shuffled
 from corral.track import JsonlTracker, RunFolder, Tracker, combine
 from corral.training.batching import plan_batches
 from corral.training.checkpoint import checkpoints
 from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
 from corral.training.exchange import advantages_over_processes, means_over_processes
+from corral.training.generation import Generation, slices_of
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner
 from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
 from corral.training.policy_step import PolicyStep
+from corral.training.reference import Reference
 from corral.training.saving import save_pretrained
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import TaskSource, rows_of
@@ -125,7 +123,9 @@ class GRPOTrainer:
         self.learner.schedule(self.state.max_steps)
         self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
         self.player = self._player(tools)
-        self._policy_step = PolicyStep(self.learner, self.args, self._reference(peft_config))
+        has_adapter = peft_config is not None
+        reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
+        self._policy_step = PolicyStep(self.learner, self.args, reference)
         self.run_folder = RunFolder(Path(self.args.output_dir or _default_output(model)))
         self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
 
@@ -140,30 +140,8 @@ class GRPOTrainer:
         self._resume(resume_from_checkpoint)
         losses: list[float] = []
         while self.state.global_step < self.state.max_steps:
-            started = time.perf_counter()
-            scored, seconds = self._play(self.state.global_step // self.plan.steps)
-            batch = self._samples(scored)
-            numbers = self._episode_numbers(scored, seconds)
-            old = self._policy_step.old_logprobs(batch) if self.plan.steps > 1 else None
-            for part in self._slices(batch):
-                if self.state.global_step >= self.state.max_steps:
-                    break
-                step, learned = self._policy_step(part, old)
-                losses.append(step.loss)
-                self.state.global_step = self.learner.step
-                now = time.perf_counter()
-                self._log(
-                    {
-                        **numbers,
-                        **learned,
-                        "loss": step.loss,
-                        "grad_norm": step.grad_norm,
-                        "learning_rate": step.learning_rate,
-                        "step_time": now - started,
-                        "time/learn": now - started - (seconds if numbers else 0.0),
-                    }
-                )
-                started, numbers = now, {}
+            generation = self._play(self.state.global_step // self.plan.steps)
+            losses += self._learn(generation)
             self._publish_weights()
             self._save_if_due()
         self._finish()
@@ -187,10 +165,10 @@ class GRPOTrainer:
 
     # Play
 
-    def _play(self, generation: int) -> tuple[Scored, float]:
-        """Play and score this process's groups; returns them and the seconds it took."""
+    def _play(self, number: int) -> Generation:
+        """Play this process's groups, score them, and compare the episodes of each group."""
         started = time.perf_counter()
-        tasks = self.source.tasks(generation)
+        tasks = self.source.tasks(number)
         mine = tasks[self.accelerator.process_index :: self.accelerator.num_processes]
 
         async def play_and_score() -> Scored:
@@ -198,53 +176,62 @@ class GRPOTrainer:
             return await score(played, self.reward_funcs, trainer_state=self.state)
 
         scored = run_blocking(play_and_score())
-        return scored, time.perf_counter() - started
-
-    def _samples(self, scored: Scored) -> list[Sample]:
-        """Compare the episodes of each group and turn them into training rows."""
-        self._advantages = advantages_over_processes(
+        seconds = time.perf_counter() - started
+        advantages = advantages_over_processes(
             scored,
             scale=self.args.scale_rewards,
             aggregation=self.args.multi_objective_aggregation,
         )
-        rows = samples(scored.groups, self._advantages.values, stop_ids=self.chat.stop_ids)
+        generation = Generation(scored=scored, advantages=advantages, seconds=seconds)
+        self._save_episodes(generation)
+        return generation
+
+    def _save_episodes(self, generation: Generation) -> None:
         if self.args.save_episodes and self.accelerator.is_main_process:
             self.run_folder.write_episodes(
                 self.stage,
                 self.state.global_step + 1,
-                _episodes(scored),
-                advantages=self._advantages.values,
+                generation.episodes(),
+                advantages=generation.advantages.values,
             )
-        return trainable(rows, drop_truncated=self.args.mask_truncated_completions)
 
-    def _slices(self, batch: list[Sample]) -> list[list[Sample]]:
-        """The rows of each optimiser step that one generation feeds, whole episodes together."""
-        slices: list[list[Sample]] = []
-        for epoch in range(self.plan.passes):
-            episodes = list(dict.fromkeys(row.episode for row in batch))
-            if self.plan.slices > 1:
-                episodes = shuffled(
-                    episodes, self.args.seed, "slices", self.state.global_step, epoch
-                )
-            for place in range(self.plan.slices):
-                mine = set(episodes[place :: self.plan.slices])
-                slices.append([row for row in batch if row.episode in mine])
-        return slices
+    # Learn
 
-    def _episode_numbers(self, scored: Scored, seconds: float) -> dict[str, float]:
-        episodes = gather_object(_episodes(scored))
-        is_zero = gather_object(self._advantages.std_is_zero)
+    def _learn(self, generation: Generation) -> list[float]:
+        """Make the optimiser steps that a generation feeds; returns their losses."""
+        rows = generation.rows(self.chat.stop_ids, self.args.mask_truncated_completions)
+        old = self._policy_step.old_logprobs(rows) if self.plan.steps > 1 else None
+        numbers = self._generation_numbers(generation)
+        started = time.perf_counter() - generation.seconds
+        losses: list[float] = []
+        for part in slices_of(rows, self.plan, self.args.seed, self.state.global_step):
+            if self.state.global_step >= self.state.max_steps:
+                break
+            learning = time.perf_counter()
+            step, learned = self._policy_step(part, old)
+            self.state.global_step = self.learner.step
+            losses.append(step.loss)
+            now = time.perf_counter()
+            times = {"step_time": now - started, "time/learn": now - learning}
+            self._log({**numbers, **learned, **step.as_metrics(), **times})
+            # The numbers of the generation stand beside the first of its steps.
+            started, numbers = now, {}
+        return losses
+
+    def _generation_numbers(self, generation: Generation) -> dict[str, float]:
+        episodes = gather_object(generation.episodes())
+        is_zero = gather_object(generation.advantages.std_is_zero)
         sampled, every = token_counts(episodes)
         self.state.num_tokens += prompt_and_sampled_tokens(episodes)
         return {
             **episode_metrics(episodes),
-            **means_over_processes(scored.metrics),
+            **means_over_processes(generation.scored.metrics),
             "frac_reward_zero_std": fmean(map(float, is_zero)),
             "num_tokens": float(self.state.num_tokens),
-            "tokens_per_second": sampled / seconds,
+            "tokens_per_second": sampled / generation.seconds,
             "tokens/sampled": float(sampled),
             "tokens/all": float(every),
-            "time/play": seconds,
+            "time/play": generation.seconds,
         }
 
     # Weights, logs, checkpoints
@@ -320,16 +307,6 @@ class GRPOTrainer:
             retries=args.episode_retries,
         )
 
-    def _reference(self, peft_config: Any) -> nn.Module | None:
-        if not self.args.beta:
-            return None
-        if peft_config is not None:
-            raise UsageError(
-                f"beta={self.args.beta} with peft_config: the KL term needs the model without its "
-                "adapter, which is not supported yet. Set beta=0."
-            )
-        return copy.deepcopy(self.model).eval().requires_grad_(False).to(self.learner.device)
-
 
 def limits_of(args: GRPOConfig) -> Limits:
     """The limits on an episode that a configuration sets."""
@@ -339,10 +316,6 @@ def limits_of(args: GRPOConfig) -> Limits:
         episode_tokens=args.max_completion_length,
         seconds=args.episode_timeout_s,
     )
-
-
-def _episodes(scored: Scored) -> list[Episode]:
-    return [episode for group in scored.groups for episode in group.episodes]
 
 
 def _environment_kinds(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -31,6 +31,10 @@ class StepNumbers:
     """Norm of the gradient before clipping."""
     learning_rate: float
     """Rate the step was made with."""
+
+    def as_metrics(self) -> dict[str, float]:
+        """The numbers under the names that trackers get."""
+        return asdict(self)
 
 
 class _TokenScorer(nn.Module):

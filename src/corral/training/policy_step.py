@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import torch
 from accelerate.utils import gather_object
-from torch import Tensor, nn
+from torch import Tensor
 
 from corral.algorithms import (
     ImportanceRatio,
@@ -23,12 +23,12 @@ from corral.algorithms import (
     finish_metrics,
     importance_ratio,
     policy_loss,
-    token_logprobs,
 )
 from corral.records import Sample
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner, StepNumbers
 from corral.training.placeholder import PLACEHOLDER
+from corral.training.reference import Reference
 
 
 def loss_options(config: GRPOConfig) -> LossOptions:
@@ -43,8 +43,8 @@ class PolicyStep:
 
     learner: Learner
     config: GRPOConfig
-    reference: nn.Module | None = None
-    """Frozen model of the KL term; None when beta is 0."""
+    reference: Reference | None = None
+    """Where the KL term pulls to; None when beta is 0."""
 
     def old_logprobs(self, samples: Sequence[Sample]) -> dict[int, Tensor]:
         """By ``id(sample)``: logprobs [trained tokens] under the current weights, no gradient.
@@ -116,13 +116,12 @@ class PolicyStep:
     def _reference_logprobs(self, batch: MicroBatch) -> Tensor | None:
         if self.reference is None:
             return None
-        with torch.no_grad(), self.learner.autocast():
-            return token_logprobs(
-                self.reference,
+        with self.learner.autocast():
+            return self.reference.logprobs(
                 batch,
                 temperature=self.config.temperature,
                 chunk_tokens=self.config.logits_chunk_tokens,
-            ).logprobs
+            )
 
     def _ratio(self, tokens: TokenBatch) -> ImportanceRatio | None:
         if not self.config.importance_sampling_correction:
