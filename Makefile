@@ -13,6 +13,8 @@ SEED ?= 0
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
 
+# Two workers with a thread each: torch would otherwise start two for every worker.
+test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.development
 	$(BIN)/python -m pytest tests/unit -n 2 -q
 	$(BIN)/python -m pytest tests/smoke tests/invariant tests/docs -n 2 -q -m "not learning"

@@ -8,7 +8,7 @@ def test_list_names_every_world_and_recipe_with_a_sentence(corral):
     assert set(listed["recipes"]) == set(packaged_recipes())
     assert all(text.endswith(".") for text in [*listed["worlds"].values()])
     assert all(listed["recipes"].values())
-    assert listed["policies"]["wordle"] == ["random", "solver"]
+    assert listed["policies"]["wordle"] == ["careless", "random", "solver"]
 
 
 def test_list_for_people_leaves_standard_output_clean(corral):
