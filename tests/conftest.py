@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+# Before anything imports the hub's client: no test asks a hub, so none waits for one.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -225,9 +225,8 @@ def test_groups_of_the_same_row_are_different_groups(tmp_path: Path, model_folde
     """One row feeds both groups of a generation; a loss that averages over rows counts eight."""
     made = trainer(tmp_path, str(model_folder), train_dataset=ROWS[:1], loss_type="grpo")
     made.run_folder.create()
-    scored, _ = made._play(0)
-    batch = made._samples(scored)
-    assert len({sample.episode for sample in batch}) == 8
+    rows = made._play(0).rows(made.chat.stop_ids, drop_truncated=False)
+    assert len({row.episode for row in rows}) == 8
 
 
 async def later(completions: list[Any], **kwargs: Any) -> list[float]:

@@ -134,7 +134,8 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(corral, arguments, message: s
 
 def test_an_environment_that_fails_is_reported_and_ends_with_1(corral, tmp_path):
     (tmp_path / "failing_world.py").write_text(BROKEN)
-    ran = corral("play", "failing_world.py:Broken", "--policy", "random", "--episodes", "2", "--json")
+    options = ("--policy", "random", "--episodes", "2", "--json")
+    ran = corral("play", "failing_world.py:Broken", *options)
     assert ran.code == 1
     assert [game["outcome"] for game in ran.objects()] == ["environment_fault"] * 2
     assert [game["reward"] for game in ran.objects()] == [None, None]
