@@ -4,6 +4,7 @@ Started by ``test_processes.py`` with the variables that launchers set. The firs
 weights and numbers of each scenario to OUT.
 """
 
+import os
 import random
 import sys
 import tempfile
@@ -11,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 
 from corral import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from corral.records import Sample
-from corral.training.learner import Learner
+from corral.training.learner import Learner, make_accelerator
 from corral.training.policy_step import PolicyStep
+from corral.training.reference import Reference
 from support.tiny_models import tiny_model, tiny_tokenizer
 
 TOKENIZER = tiny_tokenizer()
@@ -44,13 +45,14 @@ def weights(model: Any) -> torch.Tensor:
 
 def policy_steps(share: list[list[int]], **options: Any) -> dict[str, Any]:
     """Two steps on six uneven rows; ``share`` says which rows each of two processes has."""
-    state = PartialState()
+    state = make_accelerator()
     every = rows([40, 3, 5, 4, 3, 6])
     chosen = [every[place] for place in share[state.process_index]]
     own = every if state.num_processes == 1 else chosen
     config = GRPOConfig(learning_rate=1e-3, token_budget=12, gradient_checkpointing=True, **options)
     model = tiny_model(TOKENIZER)
-    step = PolicyStep(Learner(model, config), config, tiny_model(TOKENIZER, seed=1).eval())
+    reference = Reference.of(tiny_model(TOKENIZER, seed=1), has_adapter=False)
+    step = PolicyStep(Learner(model, config), config, reference)
     old = step.old_logprobs(own)
     first, metrics = step(own, old)
     second, _ = step(own, old)
@@ -94,7 +96,7 @@ def reward(completion_ids: Any, number: list[int], log_metric: Any, **kwargs: An
 
 
 def grpo(folder: str, **options: Any) -> dict[str, Any]:
-    processes = PartialState().num_processes
+    processes = make_accelerator().num_processes
     names = ["half", "other"]
     trainer = GRPOTrainer(
         tiny_model(TOKENIZER),
@@ -133,7 +135,7 @@ def grpo(folder: str, **options: Any) -> dict[str, Any]:
 
 
 def sft(folder: str) -> dict[str, Any]:
-    processes = PartialState().num_processes
+    processes = make_accelerator().num_processes
     talk = [{"prompt": "Hi.", "completion": "word " * (1 + 5 * (n % 2))} for n in range(5)]
     trainer = SFTTrainer(
         tiny_model(TOKENIZER),
@@ -158,6 +160,7 @@ def sft(folder: str) -> dict[str, Any]:
 
 def main(out: Path) -> None:
     uneven = [[0], [1, 2, 3, 4, 5]]
+    assert make_accelerator().num_processes == int(os.environ.get("WORLD_SIZE", "1"))
     with tempfile.TemporaryDirectory() as folder:
         found = {
             "uneven rows": policy_steps(uneven),
@@ -169,9 +172,9 @@ def main(out: Path) -> None:
             "grpo, batch scale": grpo(folder + "/batch", scale_rewards="batch", num_iterations=2),
             "sft": sft(folder + "/sft"),
         }
-    if PartialState().is_main_process:
+    if make_accelerator().is_main_process:
         torch.save(found, out)
-    PartialState().destroy_process_group()
+    make_accelerator().end_training()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from accelerate import PartialState
 from accelerate.utils import gather_object
 from torch import nn
 
@@ -37,7 +36,7 @@ from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_
 from corral.training.exchange import advantages_over_processes, means_over_processes
 from corral.training.generation import Generation, slices_of
 from corral.training.grpo_config import GRPOConfig
-from corral.training.learner import Learner
+from corral.training.learner import Learner, make_accelerator
 from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
 from corral.training.policy_step import PolicyStep
 from corral.training.reference import Reference
@@ -103,7 +102,7 @@ class GRPOTrainer:
         _check_reward_source(self.reward_funcs, self.environment_kinds)
         rows = _rows(train_dataset, self.environment_kinds, self.args)
         # Before the model is loaded: numbers that do not fit together should not take minutes.
-        self.plan = plan_batches(self.args, PartialState().num_processes)
+        self.plan = plan_batches(self.args, make_accelerator().num_processes)
         self.processing_class = load_tokenizer(model, processing_class)
         self.model = with_adapter(
             load_model(model, self.args.model_init_kwargs), peft_config, self.args.seed

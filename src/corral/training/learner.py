@@ -69,10 +69,7 @@ class Learner:
         self.model = model
         self.config = config
         self.step = 0
-        # Buffers are constants here (rotary frequencies); to broadcast them before a forward pass
-        # would hang where processes make different numbers of passes.
-        settings = DistributedDataParallelKwargs(broadcast_buffers=False)
-        self.accelerator = Accelerator(kwargs_handlers=[settings])
+        self.accelerator = make_accelerator()
         if _derived(config.gradient_checkpointing, self.accelerator):
             _enable_gradient_checkpointing(model)
         if getattr(config, "disable_dropout", False):
@@ -196,6 +193,13 @@ class Learner:
         self.step += 1
         total = float(self.summed(loss))
         return StepNumbers(loss=total, grad_norm=grad_norm, learning_rate=rate)
+
+
+def make_accelerator() -> Accelerator:
+    """Join the processes of the run, if there are several; cheap, and the same each time."""
+    # Buffers are constants here (rotary frequencies); to broadcast them before a forward pass would
+    # hang where processes make different numbers of passes.
+    return Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
 
 
 def _derived(choice: bool | None, accelerator: Accelerator) -> bool:

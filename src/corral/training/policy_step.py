@@ -93,7 +93,8 @@ class PolicyStep:
                 entropy_threshold=threshold,
                 importance_ratio=ratio,
             )
-            parts.extend([result.metrics, correction_metrics(tokens, ratio)])
+            if useful[0] is not PLACEHOLDER:
+                parts.extend([result.metrics, correction_metrics(tokens, ratio)])
             return result.loss
 
         numbers = self.learner.optimizer_step(batches, loss_of)
