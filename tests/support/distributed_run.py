@@ -152,8 +152,8 @@ def sft(folder: str) -> dict[str, Any]:
     history = trainer.state.log_history
     return {
         "weights": weights(trainer.model),
-        "losses": [entry["loss"] for entry in history][:1],
-        "norms": [entry["grad_norm"] for entry in history][:1],
+        "losses": [entry["loss"] for entry in history],
+        "norms": [entry["grad_norm"] for entry in history],
         "metrics": {},
     }
 

@@ -154,8 +154,6 @@ class SFTTrainer:
         if self.args.shuffle_dataset:
             order = shuffled(order, self.args.seed, "epoch", epoch)
         picked = order[place * per_step : (place + 1) * per_step]
-        if len(picked) < self.accelerator.num_processes:
-            picked = order[: self.accelerator.num_processes]
         mine = picked[self.accelerator.process_index :: self.accelerator.num_processes]
         return [self.rows[index] for index in mine]
 

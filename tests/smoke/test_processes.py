@@ -1,0 +1,69 @@
+"""Two processes learn what one process learns, and neither waits for the other for ever."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+TESTS = Path(__file__).resolve().parent.parent
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def start(out: Path, rank: int, processes: int, port: int) -> "subprocess.Popen[str]":
+    launched = {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": processes,
+        "LOCAL_WORLD_SIZE": processes,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
+    variables = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS)}
+    if processes > 1:
+        variables |= {name: str(value) for name, value in launched.items()}
+    return subprocess.Popen(
+        [sys.executable, "-m", "support.distributed_run", str(out)],
+        env=os.environ | variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def run(out: Path, processes: int) -> dict[str, dict[str, Any]]:
+    port = free_port()
+    started = [start(out, rank, processes, port) for rank in range(processes)]
+    try:
+        for one in started:
+            output, _ = one.communicate(timeout=240)
+            assert one.returncode == 0, output[-3000:]
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+    return torch.load(out)
+
+
+@pytest.mark.timeout(600)
+def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
+    alone, together = run(tmp_path / "alone.pt", 1), run(tmp_path / "together.pt", 2)
+    assert list(alone) == list(together)
+    for name, expected in alone.items():
+        found = together[name]
+        # Adam divides by the square root of tiny second moments, which blows rounding up.
+        torch.testing.assert_close(found["weights"], expected["weights"], rtol=0, atol=2e-5)
+        assert found["losses"] == pytest.approx(expected["losses"], rel=1e-4, abs=1e-6), name
+        assert found["norms"] == pytest.approx(expected["norms"], rel=1e-4), name
+        assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-4, abs=1e-6), name
+    # Only the second process ever logs this.
+    assert together["grpo"]["odd"] == 1.0
