@@ -29,9 +29,8 @@ from corral.rollout import (
     score,
 )
 from corral.rollout.blocking import run_blocking
-from corral.track import JsonlTracker, RunFolder, Tracker, combine
+from corral.track import RunFolder, Tracker
 from corral.training.batching import plan_batches
-from corral.training.checkpoint import checkpoints
 from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
 from corral.training.exchange import advantages_over_processes, means_over_processes
 from corral.training.generation import Generation, slices_of
@@ -40,7 +39,7 @@ from corral.training.learner import Learner, make_accelerator
 from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
 from corral.training.policy_step import PolicyStep
 from corral.training.reference import Reference
-from corral.training.saving import save_pretrained
+from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import TaskSource, rows_of
 
@@ -96,7 +95,6 @@ class GRPOTrainer:
         stage: str = "grpo",
     ) -> None:
         self.args = args or GRPOConfig()
-        self.stage = stage
         self.environment_kinds = _environment_kinds(environment_factory, tools)
         self.reward_funcs = reward_functions(reward_funcs, self.args.reward_weights)
         _check_reward_source(self.reward_funcs, self.environment_kinds)
@@ -125,8 +123,13 @@ class GRPOTrainer:
         has_adapter = peft_config is not None
         reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
         self._policy_step = PolicyStep(self.learner, self.args, reference)
-        self.run_folder = RunFolder(Path(self.args.output_dir or _default_output(model)))
-        self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
+        folder = Path(self.args.output_dir or _default_output(model))
+        self.session = Session(folder, stage, self.learner, self.state, tracker)
+
+    @property
+    def run_folder(self) -> RunFolder:
+        """Where the run leaves its files."""
+        return self.session.run_folder
 
     def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
         """Play and learn until ``max_steps``; returns when the last checkpoint is written.
@@ -135,32 +138,27 @@ class GRPOTrainer:
             resume_from_checkpoint: A checkpoint folder, or True for the newest one of the run (or a
                 fresh start if there is none). The remaining steps are those of an unbroken run.
         """
-        self.run_folder.create()
-        self._resume(resume_from_checkpoint)
+        self.session.resume(resume_from_checkpoint)
+        self._publish_weights()
         losses: list[float] = []
         while self.state.global_step < self.state.max_steps:
             generation = self._play(self.state.global_step // self.plan.steps)
             losses += self._learn(generation)
             self._publish_weights()
-            self._save_if_due()
-        self._finish()
-        last = self.state.log_history[-1] if self.state.log_history else {}
-        return TrainOutput(
-            global_step=self.state.global_step,
-            training_loss=fmean(losses) if losses else float("nan"),
-            metrics=dict(last),
-        )
+            # A generation that feeds several steps is played again after a resume, so checkpoints
+            # are made between generations.
+            self.session.save_if_due(self.args.save_steps, steps_at_once=self.plan.steps)
+        self.session.finish()
+        return self.state.output(losses)
 
     def save_model(self, path: str | Path) -> None:
         """Write model and tokenizer so that ``from_pretrained`` and another run can load them."""
-        if self.accelerator.is_main_process:
-            save_pretrained(self.model, self.processing_class, self.chat, Path(path))
+        self.session.save_model(Path(path), self.processing_class, self.chat)
 
     def end(self) -> None:
         """Close trackers and environments, and leave the process group."""
-        self._tracker.close()
         run_blocking(self.player.aclose())
-        self.accelerator.end_training()
+        self.session.close()
 
     # Play
 
@@ -188,7 +186,7 @@ class GRPOTrainer:
     def _save_episodes(self, generation: Generation) -> None:
         if self.args.save_episodes and self.accelerator.is_main_process:
             self.run_folder.write_episodes(
-                self.stage,
+                self.session.stage,
                 self.state.global_step + 1,
                 generation.episodes(),
                 advantages=generation.advantages.values,
@@ -212,7 +210,7 @@ class GRPOTrainer:
             losses.append(step.loss)
             now = time.perf_counter()
             times = {"step_time": now - started, "time/learn": now - learning}
-            self._log({**numbers, **learned, **step.as_metrics(), **times})
+            self.session.log({**numbers, **learned, **step.as_metrics(), **times})
             # The numbers of the generation stand beside the first of its steps.
             started, numbers = now, {}
         return losses
@@ -233,49 +231,10 @@ class GRPOTrainer:
             "time/play": generation.seconds,
         }
 
-    # Weights, logs, checkpoints
-
     def _publish_weights(self) -> None:
         changed = getattr(self.engine, "weights_changed", None)
         if changed is not None:
             changed(self.learner.step)
-
-    def _log(self, metrics: dict[str, float]) -> None:
-        entry = {"step": self.state.global_step, **metrics}
-        self.state.log_history.append(entry)
-        if self.accelerator.is_main_process:
-            self._tracker.log(self.state.global_step, metrics, self.stage)
-
-    def _save_if_due(self) -> None:
-        every, step = self.args.save_steps, self.state.global_step
-        # A generation that feeds several steps is played again after a resume, so checkpoints are
-        # made between generations: at the first one that reaches a multiple of save_steps.
-        if every and step // every > (step - self.plan.steps) // every:
-            self._save()
-
-    def _save(self) -> None:
-        self.learner.save(self._checkpoint_folder(), {"num_tokens": self.state.num_tokens})
-
-    def _finish(self) -> None:
-        done = checkpoints(self._checkpoint_folder())
-        if not done or done[-1].name != f"checkpoint-{self.state.global_step}":
-            self._save()
-
-    def _checkpoint_folder(self) -> Path:
-        return self.run_folder.checkpoints_path / self.stage
-
-    def _resume(self, wanted: bool | str | Path | None) -> None:
-        if wanted is True:
-            found = checkpoints(self._checkpoint_folder())
-            wanted = found[-1] if found else None
-        if isinstance(wanted, str | Path):
-            saved = self.learner.load(Path(wanted))
-            self.state.global_step = self.learner.step
-            self.state.num_tokens = saved["num_tokens"]
-        self.learner.start_over(self._checkpoint_folder())
-        if self.accelerator.is_main_process:
-            self.run_folder.truncate_after(self.stage, self.state.global_step)
-        self._publish_weights()
 
     # Set-up
 

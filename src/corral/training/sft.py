@@ -8,7 +8,6 @@ rollout lays them out, so that what is warmed up is what is played.
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
@@ -19,13 +18,12 @@ from corral.chat import ChatFormat
 from corral.errors import UsageError
 from corral.records import Sample
 from corral.rollout.seeds import shuffled
-from corral.track import JsonlTracker, RunFolder, Tracker, combine
-from corral.training.checkpoint import checkpoints
+from corral.track import RunFolder, Tracker
 from corral.training.conversations import conversation_of, encode_conversation
 from corral.training.learner import Learner
 from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
 from corral.training.placeholder import PLACEHOLDER
-from corral.training.saving import save_pretrained
+from corral.training.session import Session
 from corral.training.sft_config import SFTConfig
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import rows_of
@@ -60,7 +58,6 @@ class SFTTrainer:
         stage: str = "sft",
     ) -> None:
         self.args = args or SFTConfig()
-        self.stage = stage
         conversations = [conversation_of(row) for row in rows_of(train_dataset)]
         if not conversations:
             raise UsageError("train_dataset has no rows: give at least one conversation.")
@@ -83,8 +80,13 @@ class SFTTrainer:
         self.accelerator = self.learner.accelerator
         self.state = TrainerState(max_steps=self._planned_steps())
         self.learner.schedule(self.state.max_steps)
-        self.run_folder = RunFolder(Path(self.args.output_dir or "runs/sft"))
-        self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
+        folder = Path(self.args.output_dir or "runs/sft")
+        self.session = Session(folder, stage, self.learner, self.state, tracker)
+
+    @property
+    def run_folder(self) -> RunFolder:
+        """Where the run leaves its files."""
+        return self.session.run_folder
 
     def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
         """Learn until ``max_steps``; returns when the last checkpoint is written.
@@ -93,31 +95,23 @@ class SFTTrainer:
             resume_from_checkpoint: A checkpoint folder, or True for the newest one of the run (or a
                 fresh start if there is none). The remaining steps are those of an unbroken run.
         """
-        self.run_folder.create()
-        self._resume(resume_from_checkpoint)
+        self.session.resume(resume_from_checkpoint)
         losses: list[float] = []
         while self.state.global_step < self.state.max_steps:
             started = time.perf_counter()
             batch = self._batch(self.state.global_step)
             losses.append(self._step(batch, started))
-            self._save_if_due()
-        if self.state.global_step not in self._saved_steps():
-            self._save()
-        last = self.state.log_history[-1] if self.state.log_history else {}
-        mean = fmean(losses) if losses else float("nan")
-        return TrainOutput(
-            global_step=self.state.global_step, training_loss=mean, metrics=dict(last)
-        )
+            self.session.save_if_due(self.args.save_steps)
+        self.session.finish()
+        return self.state.output(losses)
 
     def save_model(self, path: str | Path) -> None:
         """Write model and tokenizer so that ``from_pretrained`` and another run can load them."""
-        if self.accelerator.is_main_process:
-            save_pretrained(self.model, self.processing_class, self.chat, Path(path))
+        self.session.save_model(Path(path), self.processing_class, self.chat)
 
     def end(self) -> None:
         """Close trackers and leave the process group."""
-        self._tracker.close()
-        self.accelerator.end_training()
+        self.session.close()
 
     def _step(self, batch: list[Sample], started: float) -> float:
         total = sum(row.trained_tokens() for row in batch)
@@ -132,17 +126,14 @@ class SFTTrainer:
         self.state.global_step = self.learner.step
         self.state.num_tokens += sum(len(row.ids) for row in batch)
         seconds = time.perf_counter() - started
-        metrics = {
-            "loss": numbers.loss,
-            "grad_norm": numbers.grad_norm,
-            "learning_rate": numbers.learning_rate,
-            "num_tokens": float(self.state.num_tokens),
-            "tokens_per_second": sum(len(row.ids) for row in batch) / seconds,
-            "step_time": seconds,
-        }
-        self.state.log_history.append({"step": self.state.global_step, **metrics})
-        if self.accelerator.is_main_process:
-            self._tracker.log(self.state.global_step, metrics, self.stage)
+        self.session.log(
+            {
+                **numbers.as_metrics(),
+                "num_tokens": float(self.state.num_tokens),
+                "tokens_per_second": sum(len(row.ids) for row in batch) / seconds,
+                "step_time": seconds,
+            }
+        )
         return numbers.loss
 
     def _batch(self, step: int) -> list[Sample]:
@@ -175,33 +166,6 @@ class SFTTrainer:
         if self.args.max_steps > 0:
             return self.args.max_steps
         return max(1, round(self._steps_per_epoch() * self.args.num_train_epochs))
-
-    def _checkpoint_folder(self) -> Path:
-        return self.run_folder.checkpoints_path / self.stage
-
-    def _saved_steps(self) -> list[int]:
-        return [
-            int(path.name.rpartition("-")[2]) for path in checkpoints(self._checkpoint_folder())
-        ]
-
-    def _save_if_due(self) -> None:
-        if self.args.save_steps and self.state.global_step % self.args.save_steps == 0:
-            self._save()
-
-    def _save(self) -> None:
-        self.learner.save(self._checkpoint_folder(), {"num_tokens": self.state.num_tokens})
-
-    def _resume(self, wanted: bool | str | Path | None) -> None:
-        if wanted is True:
-            found = checkpoints(self._checkpoint_folder())
-            wanted = found[-1] if found else None
-        if isinstance(wanted, str | Path):
-            saved = self.learner.load(Path(wanted))
-            self.state.global_step = self.learner.step
-            self.state.num_tokens = saved["num_tokens"]
-        self.learner.start_over(self._checkpoint_folder())
-        if self.accelerator.is_main_process:
-            self.run_folder.truncate_after(self.stage, self.state.global_step)
 
 
 def _sample(

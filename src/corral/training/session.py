@@ -1,0 +1,87 @@
+"""One stage of training in its run folder: where it is, what it logs, how it resumes."""
+
+from pathlib import Path
+from typing import Any
+
+from corral.chat import ChatFormat
+from corral.track import JsonlTracker, RunFolder, Tracker, combine
+from corral.training.checkpoint import checkpoints, step_of
+from corral.training.learner import Learner
+from corral.training.saving import save_pretrained
+from corral.training.state import TrainerState
+
+
+class Session:
+    """Shared by all trainers; only the main process writes.
+
+    Log a step before saving its checkpoint: a run that resumes there counts on its line.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        stage: str,
+        learner: Learner,
+        state: TrainerState,
+        tracker: Tracker | None,
+    ) -> None:
+        self.run_folder = RunFolder(folder)
+        self.stage = stage
+        self.state = state
+        self._learner = learner
+        self._is_main = learner.accelerator.is_main_process
+        self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
+
+    @property
+    def checkpoint_folder(self) -> Path:
+        """Where this stage keeps its checkpoints."""
+        return self.run_folder.checkpoints_path / self.stage
+
+    def log(self, metrics: dict[str, float]) -> None:
+        """Record the numbers of the step just made."""
+        self.state.log_history.append({"step": self.state.global_step, **metrics})
+        if self._is_main:
+            self._tracker.log(self.state.global_step, metrics, self.stage)
+
+    def resume(self, wanted: bool | str | Path | None) -> None:
+        """Go to a checkpoint, or with True to the newest one; forget what came after it."""
+        self.run_folder.create()
+        if wanted is True:
+            found = checkpoints(self.checkpoint_folder)
+            wanted = found[-1] if found else None
+        if isinstance(wanted, str | Path):
+            saved = self._learner.load(Path(wanted))
+            self.state.global_step = self._learner.step
+            self.state.num_tokens = saved["num_tokens"]
+        self._learner.start_over(self.checkpoint_folder)
+        if self._is_main:
+            self.run_folder.truncate_after(self.stage, self.state.global_step)
+
+    def save_if_due(self, every: int, *, steps_at_once: int = 1) -> None:
+        """Save at the first step that reaches a multiple of ``every`` (0: never).
+
+        Args:
+            steps_at_once: Steps between two calls of this method.
+        """
+        step = self.state.global_step
+        if every and step // every > (step - steps_at_once) // every:
+            self.save()
+
+    def finish(self) -> None:
+        """Make sure that the last step has a checkpoint."""
+        if self.state.global_step not in map(step_of, checkpoints(self.checkpoint_folder)):
+            self.save()
+
+    def save(self) -> None:
+        """Write a checkpoint of the present step."""
+        self._learner.save(self.checkpoint_folder, {"num_tokens": self.state.num_tokens})
+
+    def save_model(self, path: Path, tokenizer: Any, chat: ChatFormat) -> None:
+        """Write the model so that it loads, and speaks, as it was trained."""
+        if self._is_main:
+            save_pretrained(self._learner.model, tokenizer, chat, path)
+
+    def close(self) -> None:
+        """Close the trackers and leave the process group."""
+        self._tracker.close()
+        self._learner.accelerator.end_training()
