@@ -2,7 +2,6 @@
 
 import inspect
 import sys
-from collections.abc import Callable
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -15,11 +14,14 @@ from corral.errors import UsageError
 _FORMS = "Write module:Class or path/to/file.py:Class"
 
 
-def resolve(spec: str) -> Callable[..., Any]:
+def resolve(spec: str, *, also: type | tuple[type, ...] = ()) -> Any:
     """The class, or other callable, that ``spec`` names.
 
     The named module is imported, and thereby run. Its folder (the current one for a module name)
     joins the end of ``sys.path``, so that it can import its neighbours.
+
+    Args:
+        also: Types whose instances are fine although they cannot be called.
 
     Raises:
         UsageError: Nothing of that name can be imported; the message says what is there.
@@ -31,7 +33,7 @@ def resolve(spec: str) -> Callable[..., Any]:
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
-    if callable(found):
+    if callable(found) or isinstance(found, also):
         return found
     problem = "is not a class" if found is not None else "does not exist"
     raise UsageError(f"{name!r} {problem} in {place}. {_alternatives(module, place)}")

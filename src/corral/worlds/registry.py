@@ -17,7 +17,10 @@ WORLDS: dict[str, World] = {
 
 
 def find_world(spec: str) -> World:
-    """The world called ``spec``: a built-in name, ``module:Class`` or ``path/to/file.py:Class``."""
+    """The world called ``spec``: a built-in name, ``module:Class`` or ``path/to/file.py:Class``.
+
+    In place of an environment class, a module may also name a :class:`World` of its own.
+    """
     if spec in WORLDS:
         return WORLDS[spec]
     if ":" not in spec:
@@ -25,7 +28,8 @@ def find_world(spec: str) -> World:
             f"Unknown world {spec!r}. Built in: {', '.join(sorted(WORLDS))}. For a class of your "
             "own write module:Class or path/to/file.py:Class."
         )
-    return world_of(resolve(spec), name=spec)
+    found = resolve(spec, also=World)
+    return found if isinstance(found, World) else world_of(found, name=spec)
 
 
 def world_of(factory: Callable[[], Any], *, name: str) -> World:

@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from corral.worlds.guess_number import GuessNumber
+from corral.worlds import play_scripted
+from corral.worlds.guess_number import SMALL, GuessNumber
 from corral.worlds.guess_number.solver import halving_solver, numbers_left, random_player
 
 
@@ -75,3 +76,15 @@ def test_random_player_stays_in_the_range_of_the_game():
     env.reset(secret=4, low=3, high=5)
     drawn = {random_player(env, "", random.Random(seed)).arguments["n"] for seed in range(40)}
     assert drawn == {3, 4, 5}
+
+
+def test_the_small_world_is_played_with_its_own_numbers_and_halving_always_wins() -> None:
+    rows = SMALL.evaluation_tasks(10)
+    assert sorted(row["secret"] for row in rows) == list(range(1, 11))
+    assert {row["secret"] for row in SMALL.tasks(3, 40)} == set(range(1, 11))
+    games = [
+        play_scripted(SMALL, SMALL.policy("solver"), row, seed) for seed, row in enumerate(rows)
+    ]
+    assert games[0].observation == "I picked a number from 1 to 10."
+    assert all(game.is_win for game in games)
+    assert max(len(game.turns) for game in games) == 4

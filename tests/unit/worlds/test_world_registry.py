@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import WORLDS, find_world, play_scripted, world_of
+from corral.worlds import WORLDS, find_world, guess_number, play_scripted, world_of
 from corral.worlds.policy import random_caller
 
 SOURCE = '''
@@ -140,3 +141,12 @@ def test_the_random_player_stops_without_tools_and_when_done():
 
     assert random_caller([])(object(), "", random.Random(0)) is None
     assert random_caller([schema()])(Done(), "", random.Random(0)) is None
+
+
+def test_a_module_may_name_a_world_of_its_own():
+    assert find_world("corral.worlds.guess_number:SMALL") is guess_number.SMALL
+
+
+def test_a_world_is_no_class_where_a_class_is_wanted():
+    with pytest.raises(UsageError, match="'SMALL' is not a class"):
+        resolve("corral.worlds.guess_number:SMALL")

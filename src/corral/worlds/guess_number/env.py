@@ -95,3 +95,10 @@ class GuessNumber:
             "guesses": float(self.guesses),
             "contradictions": float(self.contradictions),
         }
+
+
+class SmallGuessNumber(GuessNumber):
+    """The game with the numbers from 1 to 10 and four guesses, which halving just needs."""
+
+    high = 10
+    max_guesses = 4
