@@ -168,20 +168,12 @@ def _corral_step(model: Any, tokenizer: Any, folder: str) -> Any:
         environment_factory=EndlessGuessNumber,
     )
     force_engine(tokenizer.encode(FORCED_TURN, add_special_tokens=False))
-    played: list[Any] = []
-    play = trainer._play
-
-    def remember(generation: int) -> Any:
-        scored, seconds = play(generation)
-        played.extend(scored.groups)
-        return scored, seconds
-
-    trainer._play = remember
 
     def step() -> dict[str, Any]:
         trainer.train()
         log = trainer.state.log_history[-1]
-        transcripts = [one.transcript for group in played for one in group.episodes]
+        (file,) = trainer.run_folder.episode_files()
+        transcripts = [saved.episode.transcript for saved in file.read()]
         sizes = [
             (len(one.spans[0].ids), one.sampled_count(), len(one.ids())) for one in transcripts
         ]
