@@ -70,11 +70,15 @@ class Admission:
         ready = min(int(in_cache[now]), len(request.prompt) - 1)
         later = self._row_being_prefilled(prefixes)
         coming = 0 if later is None else int(prefixes[later.slot])
+        is_twin = later is not None and coming == len(request.prompt) == len(later.prompt)
+        if not is_twin:
+            # Of a longer prompt only the keys can be shared: its logits are another token's.
+            coming = min(coming, len(request.prompt) - 1)
         if ready >= request.start + _MIN_SHARED_TOKENS and ready >= coming - _MIN_SHARED_TOKENS:
             self._memory.cache.copy_rows(now, slot, request.start, ready)
             self._stats.reused_tokens += ready - request.start
             request.start = ready
-        elif coming == len(request.prompt) or coming >= request.start + _MIN_SHARED_TOKENS:
+        elif is_twin or coming >= request.start + _MIN_SHARED_TOKENS:
             request.source, request.shared = later, coming
 
     def _row_being_prefilled(self, prefixes: np.ndarray) -> Request | None:

@@ -58,7 +58,7 @@ class Forward:
 
         Rows are aligned at their ends, so that the last position is the last token of all.
         """
-        longest = pass_width(len(pieces), max(len(piece.ids) for piece in pieces))
+        longest = pass_width(max(len(piece.ids) for piece in pieces))
         tokens = np.zeros((len(pieces), longest), dtype=np.int64)
         positions = np.full((len(pieces), longest), -1, dtype=np.int64)
         for row, piece in enumerate(pieces):

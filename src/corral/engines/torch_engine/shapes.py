@@ -13,15 +13,24 @@ LEAST_ROWS = 16
 KEY_STEP = 64
 """Keys beyond a row's own are masked and add exactly 0, if they come in whole vectors."""
 
+QUERY_BLOCK = 32
+"""The smallest block of queries that attention on CPUs works on."""
+
 
 def key_count(longest: int, capacity: int) -> int:
     """How many positions attention looks at when the longest row has ``longest``."""
     return min(_whole_steps(longest, KEY_STEP), capacity)
 
 
-def pass_width(rows: int, longest: int) -> int:
-    """How many tokens wide a prefill of that many rows is."""
-    return max(longest, _whole_steps(LEAST_ROWS, rows) // rows)
+def pass_width(longest: int) -> int:
+    """How many tokens wide a prefill is whose longest row has ``longest`` new ones.
+
+    Attention takes queries in blocks of ``QUERY_BLOCK`` or a multiple; the last one, which is what
+    is left over, must have enough rows as well.
+    """
+    if longest <= QUERY_BLOCK:
+        return max(longest, LEAST_ROWS)
+    return _whole_steps(longest, LEAST_ROWS)
 
 
 def head_positions(rows: int) -> int:
