@@ -1,5 +1,6 @@
 """The first program anyone runs, as it is printed; and what it says when something is wrong."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from corral import EnvironmentFault, GRPOConfig, GRPOTrainer, UsageError
+from corral.env import prepare
+from corral.track import RunFolder
 from support.forced_engine import ForcedEngine, ForcedTurn
-from support.tiny_models import save_tiny_model, tiny_model, tiny_tokenizer
+from support.tiny_models import tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -39,8 +42,18 @@ GRPOTrainer(model="path-or-hub-id", environment_factory=GuessNumber,
             args=GRPOConfig(output_dir="runs/guess", max_steps=50)).train()
 '''
 
-CONTEXT = 560
+CONTEXT = 96
 """Leaves a few dozen tokens after the prompt: what a random model says has no end."""
+
+
+def write_small_model(folder: Path, environment: type) -> None:
+    """A model for which the listing of the environment's tools is one token."""
+    schemas = prepare(environment).tools.schemas
+    listing = [json.dumps(schema, ensure_ascii=False) for schema in schemas]
+    tokenizer = tiny_tokenizer(plain_tags=listing)
+    model = tiny_model(tokenizer, num_hidden_layers=1, max_position_embeddings=CONTEXT)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def test_the_readme_prints_this_program() -> None:
@@ -49,11 +62,16 @@ def test_the_readme_prints_this_program() -> None:
 
 def test_hello_world_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    save_tiny_model(tmp_path / "path-or-hub-id", max_position_embeddings=CONTEXT)
-    exec(compile(HELLO, "hello.py", "exec"), {"__name__": "__main__"})
+    definitions, training = HELLO.split("GRPOTrainer(", 1)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(definitions, "hello.py", "exec"), names)
+    write_small_model(tmp_path / "path-or-hub-id", names["GuessNumber"])
+    exec(compile("GRPOTrainer(" + training, "hello.py", "exec"), names)
     run = tmp_path / "runs" / "guess"
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 50
     assert len(list((run / "episodes").iterdir())) == 50
+    (first, *_) = RunFolder(run).episode_files("grpo")
+    assert all(saved.episode.turns == 1 for saved in first.read())
     assert (run / "checkpoints" / "grpo" / "checkpoint-50" / "state.json").is_file()
 
 
