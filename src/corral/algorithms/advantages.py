@@ -1,7 +1,7 @@
 """Advantages: how much better an episode did than the others of its group.
 
 Plain Python in float64: rewards are a few hundred numbers, and exactness matters more than speed.
-Formulas: TRL trainer contract §6.1 (Bessel-corrected standard deviation, epsilon 1e-4).
+Formulas: TRL 1.16's GRPO trainer (Bessel-corrected standard deviation, epsilon 1e-4).
 """
 
 import math

@@ -1,7 +1,7 @@
 """Importance correction: what to do when the engine's probabilities are not the learner's.
 
 An engine with other kernels or older weights samples from a slightly different distribution. The
-ratio of the two, limited, is multiplied into the loss. Formulas: TRL trainer contract §6.6.
+ratio of the two, limited, is multiplied into the loss. Formulas: TRL 1.16's GRPO trainer
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 Every normaliser divides by counts of the whole optimizer step, so micro-batches add up. Where the
 reference divides each micro-batch by its own size and averages (bnpo), or estimates the step's
 tokens from the generation batch (dapo), these are the exact step-wide versions; with one
-micro-batch a step the two agree. Formulas: TRL trainer contract §6.5.
+micro-batch a step the two agree. Formulas: TRL 1.16's GRPO trainer
 """
 
 from collections.abc import Callable

@@ -36,7 +36,7 @@ def policy_loss(
 
     In this order: the term × off-policy mask × entropy mask × importance ratio (vespo uses it
     within its term) + β·KL, masked, summed and divided as the loss prescribes; then the entropy
-    bonus. Masks do not shrink what is divided by. Source: TRL trainer contract §6.4-6.7.
+    bonus. Masks do not shrink what is divided by. Source: TRL 1.16's GRPO trainer
 
     Args:
         totals: Counts of the whole optimizer step, from ``Totals``.

@@ -1,4 +1,4 @@
-"""Which tokens and rows a loss looks at beyond its mask. Formulas: TRL trainer contract §6.7."""
+"""Which tokens and rows a loss looks at beyond its mask. Formulas: TRL 1.16's GRPO trainer"""
 
 import torch
 from torch import Tensor

@@ -6,7 +6,7 @@ from corral.algorithms.losses.inputs import Term, TermInputs
 def capped_policy_gradient(inputs: TermInputs) -> Term:
     """``−stopgrad(min(ρ, ε_high))·A·logprob``; ε_high is the cap itself, not 1 + ε_high.
 
-    Source: MiniMax-M1's CISPO as in TRL trainer contract §6.4. The default cap of 0.2 makes every
+    Source: MiniMax-M1's CISPO as in TRL 1.16's GRPO trainer The default cap of 0.2 makes every
     weight small; 5 is a usual choice.
     """
     cap = inputs.options.upper()

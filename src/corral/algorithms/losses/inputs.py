@@ -56,7 +56,7 @@ def term_inputs(
     """Prepare a cleaned batch for a term.
 
     The ratio is ``exp(d)`` at token level and ``exp(Σ d / max(tokens, 1))`` at sequence level, with
-    ``d = logprob − old logprob`` (TRL trainer contract §6.3; sequence level: GSPO).
+    ``d = logprob − old logprob`` (TRL 1.16's GRPO trainer; sequence level: GSPO).
     """
     old = batch.logprobs.detach() if batch.old_logprobs is None else batch.old_logprobs
     log_ratio = batch.logprobs - old

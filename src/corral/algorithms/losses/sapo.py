@@ -8,7 +8,7 @@ from corral.algorithms.losses.inputs import Term, TermInputs
 def soft_gate(inputs: TermInputs) -> Term:
     """``−(4/τ)·σ(τ(ρ−1))·A`` with τ by the sign of the advantage.
 
-    Source: Soft Adaptive Policy Optimization as in TRL trainer contract §6.4.
+    Source: Soft Adaptive Policy Optimization as in TRL 1.16's GRPO trainer
     """
     options = inputs.options
     temperature = torch.where(

@@ -9,7 +9,7 @@ from corral.algorithms.metrics import MetricTensor, highest, lowest
 def clipped_surrogate(inputs: TermInputs) -> Term:
     """``−min(min(ρ, δ)·A, clip(ρ, 1−ε, 1+ε_high)·A)``; the cap δ only if ``delta`` is set.
 
-    Source: PPO's clipped objective as in TRL trainer contract §6.4; δ: two-sided clipping
+    Source: PPO's clipped objective as in TRL 1.16's GRPO trainer; δ: two-sided clipping
     (INTELLECT-2), ε_high: clip-higher (DAPO).
     """
     options = inputs.options

@@ -18,7 +18,7 @@ def weighted_policy_gradient(inputs: TermInputs) -> Term:
 
     ``log w`` is the row's sum of log ratios (each within ±20) plus the log importance ratios,
     within [ln 1e-8, 20]; (k, λ) go by the sign of the advantage. The importance ratio is used here
-    and not multiplied into the loss. Source: VESPO as in TRL trainer contract §6.4.
+    and not multiplied into the loss. Source: VESPO as in TRL 1.16's GRPO trainer
     """
     batch, options = inputs.batch, inputs.options
     log_weight = _row_log_weight(inputs)
