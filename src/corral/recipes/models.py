@@ -12,16 +12,16 @@ from corral.errors import MissingExtraError, UsageError, require
 from corral.recipes.recipe import PackagedModel, PathModel, Recipe, ScratchModel
 from corral.recipes.scratch import build_scratch_model
 from corral.training.models import load_model, load_tokenizer
-from corral.worlds import find_world
+from corral.worlds import World
 
 
-def build_model(recipe: Recipe, target: Path) -> None:
+def build_model(recipe: Recipe, world: World, target: Path) -> None:
     """Write the recipe's untrained model and its tokenizer to ``target``, whole or not at all."""
     draft = target.with_name(f".draft-{target.name}")
     shutil.rmtree(draft, ignore_errors=True)
     section = recipe.model
     if isinstance(section, ScratchModel):
-        build_scratch_model(section, find_world(recipe.world), recipe.seed, draft)
+        build_scratch_model(section, world, recipe.seed, draft)
     elif isinstance(section, PackagedModel):
         convert_packaged_model(section, draft)
     else:

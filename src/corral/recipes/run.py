@@ -8,6 +8,7 @@ the stage it was in, from that stage's newest checkpoint.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -42,6 +43,8 @@ class RecipeRun:
     """One run of a recipe in its folder."""
 
     resolved: Resolved[Recipe]
+    world: World
+    """What the recipe plays; found before anything is built."""
     folder: RunFolder
     tracker: Tracker
     listener: Listener
@@ -81,7 +84,7 @@ class RecipeRun:
     ) -> None:
         started = time.perf_counter()
         make(source, target)
-        evaluation, episodes = evaluate_model(target, self.world(), self.recipe)
+        evaluation, episodes = evaluate_model(target, self.world, self.recipe)
         self.folder.write_episodes(f"eval-{name}", 0, episodes)
         seconds = time.perf_counter() - started
         self.results.append(StageResult(name=name, metrics=evaluation.as_row(), seconds=seconds))
@@ -90,12 +93,12 @@ class RecipeRun:
 
     def _build(self, _: Path, target: Path) -> None:
         self.listener.stage_started("base", None)
-        build_model(self.recipe, target)
+        build_model(self.recipe, self.world, target)
 
     def _warm_up(self, source: Path, target: Path) -> None:
         section = self.recipe.sft
         assert section is not None
-        rows = solver_conversations(self.world(), section, seed=derive(self.recipe.seed, "games"))
+        rows = solver_conversations(self.world, section, seed=derive(self.recipe.seed, "games"))
         args = section.train.model_copy(update=self._stage_settings("sft"))
         trainer = SFTTrainer(str(source), args, rows, tracker=self.tracker)
         self.listener.stage_started("sft", trainer.state.max_steps)
@@ -106,14 +109,13 @@ class RecipeRun:
     def _reinforce(self, source: Path, target: Path) -> None:
         section = self.recipe.grpo
         assert section is not None
-        world = self.world()
-        rows = world.tasks(derive(self.recipe.seed, "tasks"), section.tasks)
+        rows = self.world.tasks(derive(self.recipe.seed, "tasks"), section.tasks)
         args = section.train.model_copy(update=self._stage_settings("grpo"))
         trainer = GRPOTrainer(
             str(source),
             args=args,
             train_dataset=rows,
-            environment_factory=world.factory,
+            environment_factory=self.world.factory,
             tracker=self.tracker,
         )
         self.listener.stage_started("grpo", trainer.state.max_steps)
@@ -127,10 +129,6 @@ class RecipeRun:
             "output_dir": str(self.folder.path),
         }
 
-    def world(self) -> World:
-        """The world the recipe names."""
-        return find_world(self.recipe.world)
-
     def _write_summary(self) -> None:
         self.folder.write_summary(
             asked=self.recipe.model_dump(mode="json"),
@@ -141,11 +139,12 @@ class RecipeRun:
 
 def start(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:
     """A fresh run; a folder that an earlier run left is kept under another name."""
+    world = find_world(resolved.value.world)
     folder = RunFolder(run_path(resolved.value))
     set_aside(folder.path)
     folder.create()
     folder.write_config(dump(resolved))
-    return RecipeRun(resolved, folder, tracker, listener)
+    return RecipeRun(resolved, world, folder, tracker, listener)
 
 
 def resume(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:
@@ -154,7 +153,8 @@ def resume(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> 
     summary: Mapping[str, Any] = folder.read_summary() or {}
     results = [StageResult.from_row(row) for row in summary.get("stages", ())]
     earlier = float(summary.get("wall_time_s") or 0.0)
-    return RecipeRun(resolved, folder, tracker, listener, results, earlier_s=earlier)
+    world = find_world(resolved.value.world)
+    return RecipeRun(resolved, world, folder, tracker, listener, results, earlier_s=earlier)
 
 
 def saved_config(recipe: Recipe) -> Path:
@@ -190,7 +190,7 @@ def set_aside(path: Path) -> Path | None:
     """Rename what is at ``path`` to the first free ``<path>.N``; returns the new name."""
     if not path.exists():
         return None
-    numbers = (number for number in range(1, 10_000))
-    free = next(p for n in numbers if not (p := path.with_name(f"{path.name}.{n}")).exists())
+    candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    free = next(candidate for candidate in candidates if not candidate.exists())
     path.rename(free)
     return free
