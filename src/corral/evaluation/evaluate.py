@@ -57,7 +57,7 @@ def summarise(episodes: Sequence[Episode], wins: Sequence[bool], seconds: float)
     won = [episode for episode, is_won in zip(episodes, wins, strict=True) if is_won]
     moves = [episode.metrics["guesses"] for episode in won if "guesses" in episode.metrics]
     refused = [e.metrics["invalid_guesses"] for e in episodes if "invalid_guesses" in e.metrics]
-    valid = sum(episode.tools.calls > episode.tools.failures for episode in episodes)
+    valid = sum(episode.tools.has_success() for episode in episodes)
     return Evaluation(
         games=len(episodes),
         wins=sum(wins),

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from corral.chat import ChatFormat
 from corral.engines.torch_engine import TorchEngine
 from corral.env import prepare
 from corral.evaluation import Evaluation, play_games, summarise
@@ -16,9 +15,10 @@ from corral.rollout.blocking import run_blocking
 from corral.rollout.seeds import derive
 from corral.training import GRPOConfig
 from corral.training.grpo import limits_of
-from corral.training.models import load_model, load_tokenizer, stop_ids_of
+from corral.training.models import chat_format, load_model, load_tokenizer
 from corral.training.tasks import task_from_row
 from corral.worlds import World
+from corral.worlds.play import game_row
 
 
 def rules_of(recipe: Recipe | None) -> GRPOConfig:
@@ -63,14 +63,14 @@ def play_model_games(
     return [
         (
             episode,
-            {
-                "world": world.name,
-                "seed": game_seed,
-                "outcome": str(episode.outcome),
-                "reward": episode.reward,
-                "turns": episode.turns,
-                "won": is_won,
-            },
+            game_row(
+                world,
+                seed=game_seed,
+                outcome=episode.outcome,
+                reward=episode.reward,
+                turns=episode.turns,
+                is_won=is_won,
+            ),
         )
         for game_seed, episode, is_won in zip(seeds, episodes, wins, strict=True)
     ]
@@ -86,12 +86,7 @@ def _tasks(rows: Sequence[Mapping[str, Any]], purpose: str) -> list[Task]:
 def _player(path: str | Path, world: World, args: GRPOConfig, temperature: float) -> Player:
     model, tokenizer = load_model(path, args.model_init_kwargs), load_tokenizer(path, None)
     kind = prepare(world.factory)
-    chat = ChatFormat.for_tokenizer(
-        tokenizer,
-        template_kwargs=args.chat_template_kwargs,
-        tools=kind.tools.schemas,
-        extra_stop_ids=sorted(stop_ids_of(model)),
-    )
+    chat = chat_format(tokenizer, model, kind.tools.schemas, args.chat_template_kwargs)
     return Player(
         TorchEngine(model, max_batch=args.max_batch),
         chat,

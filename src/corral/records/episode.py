@@ -66,6 +66,10 @@ class ToolCounts:
     malformed: int = 0
     """Calls that could not be parsed."""
 
+    def has_success(self) -> bool:
+        """Whether at least one call was executed without an error."""
+        return self.calls > self.failures
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:

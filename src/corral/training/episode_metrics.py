@@ -45,7 +45,7 @@ def _tools(episodes: Sequence[Episode]) -> dict[str, float]:
     calls = sum(episode.tools.calls for episode in episodes)
     failures = sum(episode.tools.failures for episode in episodes)
     malformed = sum(episode.tools.malformed for episode in episodes)
-    with_valid = sum(episode.tools.calls > episode.tools.failures for episode in episodes)
+    with_valid = sum(episode.tools.has_success() for episode in episodes)
     return {
         "tools/call_frequency": calls / len(episodes),
         "tools/failure_frequency": failures / calls if calls else 0.0,

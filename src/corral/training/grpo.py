@@ -14,7 +14,6 @@ from typing import Any
 from accelerate.utils import gather_object
 from torch import nn
 
-from corral.chat import ChatFormat
 from corral.engines.protocol import Engine
 from corral.engines.torch_engine import TorchEngine
 from corral.env import EnvironmentKind, prepare, tools_of
@@ -36,7 +35,7 @@ from corral.training.exchange import advantages_over_processes, means_over_proce
 from corral.training.generation import Generation, slices_of
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner, make_accelerator
-from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
+from corral.training.models import chat_format, load_model, load_tokenizer, with_adapter
 from corral.training.policy_step import PolicyStep
 from corral.training.reference import Reference
 from corral.training.session import Session
@@ -105,8 +104,9 @@ class GRPOTrainer:
         self.model = with_adapter(
             load_model(model, self.args.model_init_kwargs), peft_config, self.args.seed
         )
-        self.chat = _chat(
-            self.processing_class, self.model, self.environment_kinds, tools, self.args
+        schemas = _schemas(self.environment_kinds, tools)
+        self.chat = chat_format(
+            self.processing_class, self.model, schemas, self.args.chat_template_kwargs
         )
         self.learner = Learner(self.model, self.args)
         self.accelerator = self.learner.accelerator
@@ -313,22 +313,11 @@ def _rows(
     return [{"prompt": [{"role": "user", "content": ""}]}]
 
 
-def _chat(
-    tokenizer: Any,
-    model: nn.Module,
-    kinds: Mapping[str | None, EnvironmentKind],
-    tools: Sequence[Callable[..., Any]],
-    args: GRPOConfig,
-) -> ChatFormat:
+def _schemas(
+    kinds: Mapping[str | None, EnvironmentKind], tools: Sequence[Callable[..., Any]]
+) -> list[dict[str, Any]]:
     sets = [kind.tools for kind in kinds.values()] or [tools_of(tools)]
-    schemas = [schema for one in sets for schema in one.schemas]
-    return ChatFormat.for_tokenizer(
-        tokenizer,
-        template_kwargs=args.chat_template_kwargs,
-        tools=schemas,
-        extra_stop_ids=sorted(stop_ids_of(model)),
-        needs_tools=bool(schemas),
-    )
+    return [schema for one in sets for schema in one.schemas]
 
 
 def _default_output(model: str | Path | nn.Module) -> str:

@@ -11,8 +11,16 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 
-from corral.algorithms import MicroBatch, keeps_packed_rows_apart, token_logprobs
+from corral.algorithms import (
+    MicroBatch,
+    collate,
+    cut,
+    episode_shares,
+    keeps_packed_rows_apart,
+    token_logprobs,
+)
 from corral.errors import UsageError
+from corral.records import Sample
 from corral.rollout.seeds import derive
 from corral.training.checkpoint import drop_checkpoints_after, load_checkpoint, save_checkpoint
 from corral.training.models import disable_dropout, train_last_blocks
@@ -100,6 +108,15 @@ class Learner:
         """How many tokens a micro-batch may have."""
         derived = 2048 if self.device.type == "cpu" else 8192
         return self.config.token_budget or derived
+
+    def micro_batches(self, samples: Sequence[Sample]) -> list[MicroBatch]:
+        """Samples of one step, cut by the token budget; every one is in exactly one micro-batch."""
+        packing, shares = self.config.packing, episode_shares(samples)
+        lengths = [len(sample.ids) for sample in samples]
+        return [
+            collate(samples, indices, packing=packing, episode_shares=shares)
+            for indices in cut(lengths, self.token_budget, packing=packing)
+        ]
 
     def score(
         self, batch: MicroBatch, *, temperature: float = 1.0, with_entropy: bool = False

@@ -1,6 +1,6 @@
 """Models and tokenizers: given as objects, as a folder, or as a hub id."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from corral.chat import ChatFormat
 from corral.errors import UsageError, require
 from corral.rollout.seeds import derive
 
@@ -75,6 +76,22 @@ def stop_ids_of(model: nn.Module) -> frozenset[int]:
     if ids is None:
         return frozenset()
     return frozenset(ids) if isinstance(ids, list | tuple) else frozenset({ids})
+
+
+def chat_format(
+    tokenizer: Any,
+    model: nn.Module,
+    tools: Sequence[dict[str, Any]],
+    template_kwargs: Mapping[str, Any],
+) -> ChatFormat:
+    """How conversations with these tools are written for the model; proved if there are any."""
+    return ChatFormat.for_tokenizer(
+        tokenizer,
+        template_kwargs=template_kwargs,
+        tools=tools,
+        extra_stop_ids=sorted(stop_ids_of(model)),
+        needs_tools=bool(tools),
+    )
 
 
 def disable_dropout(model: nn.Module) -> None:

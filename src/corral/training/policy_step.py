@@ -14,12 +14,9 @@ from corral.algorithms import (
     MicroBatch,
     TokenBatch,
     Totals,
-    collate,
     combine_metrics,
     correction_metrics,
-    cut,
     entropy_threshold,
-    episode_shares,
     finish_metrics,
     importance_ratio,
     policy_loss,
@@ -54,7 +51,7 @@ class PolicyStep:
         """
         found: dict[int, Tensor] = {}
         with torch.no_grad():
-            for batch in self._micro_batches(samples):
+            for batch in self.learner.micro_batches(samples):
                 logprobs, _ = self.learner.score(batch, temperature=self.config.temperature)
                 counts = [samples[index].trained_tokens() for index in batch.indices]
                 parts = logprobs.split(counts)
@@ -77,9 +74,10 @@ class PolicyStep:
             return self.learner.skip_step(), {}
         # Every process must take part in the backward pass, if need be with a row of no effect.
         useful = useful or [PLACEHOLDER]
-        batches = self._micro_batches(useful)
+        batches = self.learner.micro_batches(useful)
         threshold, bonus_tokens = self._entropy_threshold(batches)
         totals = replace(totals, entropy_tokens=bonus_tokens)
+        options = loss_options(self.config)
         parts: list[Mapping[str, Metric]] = []
 
         def loss_of(batch: MicroBatch) -> Tensor:
@@ -88,7 +86,7 @@ class PolicyStep:
             result = policy_loss(
                 self.config.loss_type,
                 tokens,
-                loss_options(self.config),
+                options,
                 totals,
                 entropy_threshold=threshold,
                 importance_ratio=ratio,
@@ -150,15 +148,6 @@ class PolicyStep:
         every = torch.cat(gather_object([value.cpu() for value in values]))
         threshold = entropy_threshold(every, torch.ones_like(every, dtype=torch.bool), quantile)
         return threshold, None if threshold is None else float((every >= threshold).sum())
-
-    def _micro_batches(self, samples: Sequence[Sample]) -> list[MicroBatch]:
-        lengths = [len(sample.ids) for sample in samples]
-        packing = self.config.packing
-        shares = episode_shares(samples)
-        return [
-            collate(samples, indices, packing=packing, episode_shares=shares)
-            for indices in cut(lengths, self.learner.token_budget, packing=packing)
-        ]
 
     def _totals(self, samples: Sequence[Sample]) -> Totals:
         own = Totals.of_samples(samples)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from corral.algorithms import MicroBatch, collate, cut
+from corral.algorithms import MicroBatch
 from corral.chat import ChatFormat
 from corral.errors import UsageError
 from corral.records import Sample
@@ -21,7 +21,7 @@ from corral.rollout.seeds import shuffled
 from corral.track import RunFolder, Tracker
 from corral.training.conversations import conversation_of, encode_conversation
 from corral.training.learner import Learner
-from corral.training.models import load_model, load_tokenizer, stop_ids_of, with_adapter
+from corral.training.models import chat_format, load_model, load_tokenizer, with_adapter
 from corral.training.placeholder import PLACEHOLDER
 from corral.training.session import Session
 from corral.training.sft_config import SFTConfig
@@ -65,12 +65,11 @@ class SFTTrainer:
         self.model = with_adapter(
             load_model(model, self.args.model_init_kwargs), peft_config, self.args.seed
         )
-        self.chat = ChatFormat.for_tokenizer(
+        self.chat = chat_format(
             self.processing_class,
-            template_kwargs=self.args.chat_template_kwargs,
-            tools=conversations[0][1],
-            extra_stop_ids=sorted(stop_ids_of(self.model)),
-            needs_tools=any(tools for _, tools in conversations),
+            self.model,
+            next((tools for _, tools in conversations if tools), []),
+            self.args.chat_template_kwargs,
         )
         self.rows = [
             _sample(self.chat, messages, tools, self.args.max_length, index)
@@ -122,7 +121,9 @@ class SFTTrainer:
             logprobs, _ = self.learner.score(micro)
             return -logprobs.sum() / tokens
 
-        numbers = self.learner.optimizer_step(self._micro_batches(batch), loss_of)
+        numbers = self.learner.optimizer_step(
+            self.learner.micro_batches(batch or [PLACEHOLDER]), loss_of
+        )
         self.state.global_step = self.learner.step
         self.state.num_tokens += sum(len(row.ids) for row in batch)
         seconds = time.perf_counter() - started
@@ -147,12 +148,6 @@ class SFTTrainer:
         picked = order[place * per_step : (place + 1) * per_step]
         mine = picked[self.accelerator.process_index :: self.accelerator.num_processes]
         return [self.rows[index] for index in mine]
-
-    def _micro_batches(self, batch: list[Sample]) -> list[MicroBatch]:
-        packing = self.args.packing
-        batch = batch or [PLACEHOLDER]
-        cuts = cut([len(row.ids) for row in batch], self.learner.token_budget, packing=packing)
-        return [collate(batch, indices, packing=packing) for indices in cuts]
 
     def _rows_per_step(self) -> int:
         args = self.args

@@ -94,14 +94,28 @@ def play_episodes(
 
 
 def summary(world: World, game: PlayedGame) -> dict[str, Any]:
-    """One game as a JSON-ready object."""
+    """One scripted game as a JSON-ready object."""
+    return game_row(
+        world,
+        seed=game.seed,
+        outcome=game.outcome,
+        reward=game.reward,
+        turns=len(game.turns),
+        is_won=game.is_win,
+    )
+
+
+def game_row(
+    world: World, *, seed: int, outcome: Outcome, reward: float | None, turns: int, is_won: bool
+) -> dict[str, Any]:
+    """One game as a JSON-ready object, whoever played it."""
     return {
         "world": world.name,
-        "seed": game.seed,
-        "outcome": str(game.outcome),
-        "reward": game.reward,
-        "turns": len(game.turns),
-        "won": game.is_win,
+        "seed": seed,
+        "outcome": str(outcome),
+        "reward": reward,
+        "turns": turns,
+        "won": is_won,
     }
 
 
