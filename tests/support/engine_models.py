@@ -42,9 +42,17 @@ _GPT2_SIZES: dict[str, Any] = _SPECIAL | {
     "n_head": 4,
     "n_positions": CONTEXT,
 }
+# Large enough to be worth packing, in the proportions of SmolLM2-135M.
+_WIDE: dict[str, Any] = _SIZES | {
+    "hidden_size": 576,
+    "intermediate_size": 1536,
+    "num_attention_heads": 9,
+    "num_key_value_heads": 3,
+}
 _MIXED = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 6}
 MODELS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "llama": (LlamaForCausalLM, LlamaConfig, _SIZES),
+    "wide llama": (LlamaForCausalLM, LlamaConfig, _WIDE),
     "qwen2": (Qwen2ForCausalLM, Qwen2Config, _SIZES),
     "qwen3": (Qwen3ForCausalLM, Qwen3Config, _SIZES | {"head_dim": 8}),
     "mistral sliding": (MistralForCausalLM, MistralConfig, _SIZES | {"sliding_window": 6}),
@@ -62,7 +70,7 @@ def build_model(name: str = "llama", attention: str = "sdpa") -> Any:
     model = model_class(config)
     for parameter in model.parameters():
         if parameter.ndim > 1:
-            torch.nn.init.normal_(parameter, std=0.3)
+            torch.nn.init.normal_(parameter, std=0.3 * (32 / config.hidden_size) ** 0.5)
     return model.eval()
 
 

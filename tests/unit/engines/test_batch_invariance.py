@@ -45,7 +45,7 @@ async def _play(model, indices: list[int], order: int) -> dict[int, list[Sampled
     return dict(zip(indices, played, strict=True))
 
 
-@pytest.mark.parametrize("name", ["llama", "qwen3", "gpt2"])
+@pytest.mark.parametrize("name", ["llama", "wide llama", "qwen3", "gpt2"])
 async def test_company_changes_nothing(name: str):
     model = build_model(name)
     together = await _play(model, list(range(20)), order=0)

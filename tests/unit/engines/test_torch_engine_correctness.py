@@ -35,7 +35,7 @@ async def test_greedy_ids_equal_those_of_generate(name: str, attention: str) -> 
         )[0, len(ids) :]
         assert list(one.ids) == expected.tolist()
         reference = reference_logprobs(model, ids, one.ids)
-        torch.testing.assert_close(torch.tensor(one.logprobs), reference, atol=1e-5, rtol=0)
+        torch.testing.assert_close(torch.tensor(one.logprobs), reference, atol=3e-5, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["qwen3", "gpt2"])
@@ -47,7 +47,7 @@ async def test_logprobs_are_those_of_a_plain_pass_at_the_sampling_temperature(na
     sampled = await sample_together(TorchEngine(model), prompts, how)
     for ids, one, temperature in zip(prompts, sampled, temperatures, strict=True):
         reference = reference_logprobs(model, ids, one.ids, temperature)
-        torch.testing.assert_close(torch.tensor(one.logprobs), reference, atol=1e-5, rtol=0)
+        torch.testing.assert_close(torch.tensor(one.logprobs), reference, atol=3e-5, rtol=0)
 
 
 async def test_samples_do_not_depend_on_the_company() -> None:

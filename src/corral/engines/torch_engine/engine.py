@@ -70,8 +70,8 @@ class TorchEngine:
         self._vocabulary = architecture.vocabulary
         self._max_context = _context_limit(max_context, architecture.context)
         place = torch.device(device) if device else next(model.parameters()).device
-        bytes_per_token = prove_cached_logits(architecture, place)
         forward = Forward(architecture, place)
+        bytes_per_token = prove_cached_logits(forward)
         memory = CacheMemory(
             forward.cache,
             max_batch=max_batch,

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from corral.engines.torch_engine.architecture import Architecture
 from corral.engines.torch_engine.cache import SlotCache, WritePlan
-from corral.engines.torch_engine.shapes import head_positions, key_count, pass_width
+from corral.engines.torch_engine.packing import PackedLinears
+from corral.engines.torch_engine.shapes import head_positions, key_count, least_rows, pass_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class Forward:
         self.architecture = architecture
         self.device = device
         self.cache = SlotCache(architecture.layers)
+        self.weights = PackedLinears(architecture.model)
+        self.least_rows = least_rows(is_packed=self.weights.rounds_alike)
 
     def decode(
         self, tokens: np.ndarray, positions: np.ndarray, kv_length: int, *, keep: np.ndarray | None
@@ -81,8 +84,9 @@ class Forward:
         if architecture.has_position_ids:
             arguments["position_ids"] = positions.clamp(min=0)
         if architecture.has_logits_to_keep:
-            arguments["logits_to_keep"] = min(head_positions(len(tokens)), tokens.shape[1])
-        with torch.no_grad():
+            positions_kept = head_positions(len(tokens), self.least_rows)
+            arguments["logits_to_keep"] = min(positions_kept, tokens.shape[1])
+        with torch.no_grad(), self.weights.in_use():
             return architecture.model(**arguments).logits
 
     def _masks(self, positions: Tensor, kv_length: int) -> Tensor | dict[str, Tensor]:

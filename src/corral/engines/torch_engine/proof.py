@@ -12,8 +12,10 @@ from corral.errors import UsageError
 _TOLERANCE = 0.05
 
 
-def prove_cached_logits(architecture: Architecture, device: torch.device) -> int:
+def prove_cached_logits(forward: Forward) -> int:
     """Compare two ragged rows, prefilled and decoded through the cache, with plain passes.
+
+    The cache is empty before and after.
 
     Returns:
         The bytes of cache that one token takes.
@@ -21,8 +23,8 @@ def prove_cached_logits(architecture: Architecture, device: torch.device) -> int
     Raises:
         UsageError: The model reads its masks or positions in a way the engine does not know.
     """
+    architecture = forward.architecture
     rows = [np.arange(9) % architecture.vocabulary, np.arange(3, 8) % architecture.vocabulary]
-    forward = Forward(architecture, device)
     forward.cache.resize(len(rows), 16, [0] * len(rows))
     with evaluation_mode(architecture.model):
         pieces = [Piece(slot=slot, start=0, ids=ids[:-1]) for slot, ids in enumerate(rows)]
@@ -35,7 +37,7 @@ def prove_cached_logits(architecture: Architecture, device: torch.device) -> int
             raise _cannot_run(architecture, f"{type(error).__name__}: {error}") from error
         for slot, ids in enumerate(rows):
             with torch.no_grad():
-                inputs = torch.from_numpy(ids).to(device)[None]
+                inputs = torch.from_numpy(ids).to(forward.device)[None]
                 plain = architecture.model(
                     input_ids=inputs, attention_mask=torch.ones_like(inputs), use_cache=False
                 ).logits[0, -1]
@@ -43,7 +45,9 @@ def prove_cached_logits(architecture: Architecture, device: torch.device) -> int
             spread = plain.float().std().item()
             if not gap <= _TOLERANCE * max(spread, 1e-3):
                 raise _cannot_run(architecture, f"logits differ by {gap:.3g} (spread {spread:.3g})")
-    return forward.cache.nbytes_per_token()
+    bytes_per_token = forward.cache.nbytes_per_token()
+    forward.cache.clear()
+    return bytes_per_token
 
 
 def _cannot_run(architecture: Architecture, reason: str) -> UsageError:

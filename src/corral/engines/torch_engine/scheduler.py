@@ -12,7 +12,6 @@ from corral.engines.torch_engine.memory import CacheMemory
 from corral.engines.torch_engine.randomness import uniforms
 from corral.engines.torch_engine.requests import Finished, Request
 from corral.engines.torch_engine.sampler import sample_rows
-from corral.engines.torch_engine.shapes import LEAST_ROWS
 from corral.engines.torch_engine.stats import EngineStats
 from corral.records import Finish, Sampled
 
@@ -66,6 +65,7 @@ class Scheduler:
     def weights_changed(self, version: int) -> None:
         """Drop what older weights computed; turns under way finish, and are dropped then."""
         self.version = version
+        self.forward.weights.drop()
         rows = self.memory.rows
         rows.stale |= rows.busy
         for slot in np.flatnonzero(~rows.busy):
@@ -150,7 +150,7 @@ class Scheduler:
         longest = int(rows.length[active].max())
         self.memory.ensure_capacity(longest + 2)
         # Idle rows fill the pass up to the least it should have.
-        window = min(max(int(active[-1]) + 1, LEAST_ROWS), len(rows))
+        window = min(max(int(active[-1]) + 1, self.forward.least_rows), len(rows))
         positions = rows.length[:window].copy()
         tokens = rows.ids[np.arange(window), positions]
         keep = None if len(active) == window else active

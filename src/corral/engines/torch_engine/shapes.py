@@ -4,17 +4,25 @@ A matrix product of few rows takes other paths through a CPU's linear algebra th
 rounds differently; so does a sum over another number of keys. Who is in a pass together depends on
 how quickly tools answer. With at least ``LEAST_ROWS`` rows and keys in whole steps a conversation
 gets the same logprobs to the last bit in every run, and training that continues from a checkpoint
-is the training that was never interrupted. It is no slower: 16 rows take less time than 4.
+is the training that was never interrupted.
 """
 
 LEAST_ROWS = 16
 """From here on every row of a product is computed in the same way."""
+
+LEAST_PACKED_ROWS = 2
+"""The same if all weights are packed (see ``packing.py``)."""
 
 KEY_STEP = 64
 """Keys beyond a row's own are masked and add exactly 0, if they come in whole vectors."""
 
 QUERY_BLOCK = 32
 """The smallest block of queries that attention on CPUs works on."""
+
+
+def least_rows(*, is_packed: bool) -> int:
+    """How many rows a product should have at least."""
+    return LEAST_PACKED_ROWS if is_packed else LEAST_ROWS
 
 
 def key_count(longest: int, capacity: int) -> int:
@@ -33,9 +41,9 @@ def pass_width(longest: int) -> int:
     return _whole_steps(longest, LEAST_ROWS)
 
 
-def head_positions(rows: int) -> int:
+def head_positions(rows: int, least: int) -> int:
     """At how many last positions of each row the output head is applied."""
-    return _whole_steps(LEAST_ROWS, rows) // rows
+    return _whole_steps(least, rows) // rows
 
 
 def _whole_steps(count: int, step: int) -> int:
