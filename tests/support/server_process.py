@@ -1,0 +1,80 @@
+"""Servers in processes of their own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_TESTS = Path(__file__).resolve().parent.parent
+
+
+def free_port() -> int:
+    """A port of the loopback device that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@dataclass
+class ServerProcess:
+    """A server that can be killed and started again on its port."""
+
+    arguments: Sequence[str]
+    """``implementation`` and ``world``, and options for ``serve_world``."""
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, *, ready_within_s: float = 60.0) -> None:
+        """Start it and wait until it is healthy."""
+        implementation, world, *options = self.arguments
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "support.serve_world"),
+                *(implementation, world, str(self.port), *options),
+            ],
+            env=os.environ | {"PYTHONPATH": str(_TESTS), "OMP_NUM_THREADS": "1"},
+        )
+        deadline = time.monotonic() + ready_within_s
+        while True:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended at once: {list(self.arguments)}")
+            try:
+                with urllib.request.urlopen(f"{self.url}/health", timeout=1):
+                    return
+            except urllib.error.HTTPError:
+                return  # It answers, if not well; that is for the test to say.
+            except OSError:
+                if time.monotonic() > deadline:
+                    self.kill()
+                    raise
+                time.sleep(0.05)
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[ServerProcess]:
+    """A server while the block runs."""
+    server = ServerProcess(arguments, free_port())
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
