@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from corral import __version__
-from corral.cli import evaluating, listing, playing, training
+from corral.cli import evaluating, listing, playing, serving, training
 from corral.cli.output import fail
 from corral.errors import CorralError, UsageError
 
@@ -36,6 +36,7 @@ app = typer.Typer(
 app.command("train")(training.train)
 app.command("eval")(evaluating.evaluate)
 app.command("play")(playing.play)
+app.command("serve")(serving.serve)
 app.command("list")(listing.list_everything)
 
 

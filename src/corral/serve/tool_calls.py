@@ -1,0 +1,93 @@
+"""One call of a tool inside the environment's thread, told apart: answer, wrong call, or fault."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+from corral.env.arguments import ArgumentError
+from corral.env.calls import ToolSet
+from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOutcome:
+    """What came of a tool call."""
+
+    content: str | list[Any]
+    """What the model is shown; of a failed call, why it failed."""
+    value: Any = None
+    """What the tool returned."""
+    error_type: Literal["execution_error", "invalid_args", "tool_not_found"] | None = None
+
+
+class InstanceCalls:
+    """Calls the members of one environment instance, whether they are asynchronous or not.
+
+    All of it happens in the environment's thread.
+    """
+
+    def __init__(self, tools: ToolSet, instance: Any, *, is_async: bool) -> None:
+        self._tools = tools
+        self.instance = instance
+        self._is_async = is_async
+
+    def job(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Callable[[], Any]:
+        """A coroutine of this class as a job for the thread: synchronous code needs no loop."""
+        return make if self._is_async else lambda: _run_without_loop(make())
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        """Call a tool; whatever the caller wrote, it is an outcome.
+
+        Raises:
+            InfrastructureFault: What the tool stands on failed.
+        """
+        tool = self._tools.find(name)
+        if tool is None:
+            return CallOutcome(content=f"Tool {name} not found.", error_type="tool_not_found")
+        try:
+            checked = tool.arguments.check(arguments)
+            function = tool.function or getattr(self.instance, tool.function_name)
+            value = await self.settle(function(**checked))
+            return CallOutcome(content=_content(value), value=value)
+        except ArgumentError as error:
+            return CallOutcome(content=str(error), error_type="invalid_args")
+        except InfrastructureFault:
+            raise
+        except INFRASTRUCTURE_ERRORS as error:
+            raise InfrastructureFault(f"{tool.source}: {type(error).__name__}: {error}") from error
+        except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
+            return CallOutcome(content=str(error), error_type="execution_error")
+
+    async def settle(self, value: Any) -> Any:
+        """What a member returned, awaited if it has to be."""
+        if not inspect.isawaitable(value):
+            return value
+        if self._is_async:
+            return await value
+        # A plain wrapper around an async function in a class without any other.
+        return asyncio.run(_awaited(value))
+
+
+def _run_without_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError("synchronous code waited for an event loop")
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def _content(value: Any) -> str | list[Any]:
+    if isinstance(value, list):
+        blocks = cast("list[Any]", value)
+        if blocks and all(isinstance(block, Mapping) and "type" in block for block in blocks):
+            return blocks
+    return str(value)
