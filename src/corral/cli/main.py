@@ -6,7 +6,7 @@ import typer
 from typer.core import TyperGroup
 
 from corral import __version__
-from corral.cli import evaluating, listing, playing, serving, training
+from corral.cli import evaluating, listing, playing, publishing, scaffolding, serving, training
 from corral.cli.output import fail
 from corral.errors import CorralError, UsageError
 
@@ -37,6 +37,8 @@ app.command("train")(training.train)
 app.command("eval")(evaluating.evaluate)
 app.command("play")(playing.play)
 app.command("serve")(serving.serve)
+app.command("init")(scaffolding.init)
+app.command("push")(publishing.push)
 app.command("list")(listing.list_everything)
 
 

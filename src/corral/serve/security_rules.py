@@ -8,6 +8,7 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from corral.errors import UsageError
@@ -104,6 +105,7 @@ def check_bind(host: str, rules: SecurityRules) -> None:
     )
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
     """Whether ``host`` surely is this machine: ``localhost``, ``127.…``, ``::1``.
 

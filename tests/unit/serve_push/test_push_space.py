@@ -1,0 +1,200 @@
+"""A push to a Space, with the real Hub client against a Hub that runs here."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from corral.cli.main import app
+from corral.serve.publishing import read_manifest
+
+TOKEN = "hf_not-a-real-token"
+
+
+class Hub(ThreadingHTTPServer):
+    """Answers what a push asks, and remembers it."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.requests: list[tuple[str, str, bytes]] = []
+        self.tokens: set[str | None] = set()
+        self.refuses = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def bodies(self, part: str) -> list[bytes]:
+        return [body for _, path, body in self.requests if part in path]
+
+    def committed(self) -> dict[str, bytes]:
+        (body,) = self.bodies("/commit/main")
+        lines = [json.loads(line) for line in body.splitlines()]
+        files = [line["value"] for line in lines if line["key"] == "file"]
+        return {file["path"]: base64.b64decode(file["content"]) for file in files}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Hub
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.requests.append((self.command, self.path, body))
+        self.server.tokens.add(self.headers.get("Authorization"))
+        if self.server.refuses:
+            self._answer(403, {"error": "You don't have the rights to create a space"})
+        elif self.path == "/api/repos/create":
+            name = json.loads(body)["name"]
+            owner = json.loads(body).get("organization") or "me"
+            self._answer(200, {"url": f"{self.server.url}/spaces/{owner}/{name}"})
+        elif "/preupload/" in self.path:
+            how = {"uploadMode": "regular", "shouldIgnore": False}
+            files = [{"path": file["path"], **how} for file in json.loads(body)["files"]]
+            self._answer(200, {"files": files})
+        elif "/commit/" in self.path:
+            done = {"commitUrl": f"{self.server.url}/spaces/me/demo/commit/abc", "commitOid": "abc"}
+            self._answer(200, {"success": True, **done})
+        else:
+            self._answer(200, {})
+
+    def do_GET(self) -> None:
+        self._answer(200, {"name": "me", "sha": "abc", "id": "me/demo"})
+
+    def _answer(self, status: int, value: dict) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hub():
+    server = Hub()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def push(
+    hub: Hub, folder: Path, *arguments: str, offline: str = "0"
+) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: the client reads where the Hub is when it is imported."""
+    own = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": offline}
+    return subprocess.run(
+        [sys.executable, "-m", "corral.cli.main", "push", str(folder), *arguments],
+        env={**os.environ, **own, "NO_COLOR": "1", "HF_HOME": str(folder.parent / "hf")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_space_gets_exactly_the_files_that_were_announced(hub: Hub, environment_folder: Path):
+    (environment_folder / ".env").write_text("KEY=1", encoding="utf-8")
+    with (environment_folder / "openenv.yaml").open("a", encoding="utf-8") as manifest:
+        manifest.write("variables:\n  ROUNDS: 3\n")
+    ran = push(hub, environment_folder, "--repo-id", "me/demo", "--private", "--json")
+    assert ran.returncode == 0, ran.stderr
+    (plan,) = [json.loads(line) for line in ran.stdout.splitlines()]
+    committed = hub.committed()
+    assert {place: len(content) for place, content in committed.items()} == plan["files"]
+    source = (environment_folder / "demo" / "environment.py").read_bytes()
+    assert committed["demo/environment.py"] == source
+    assert ".env" not in committed
+    created = json.loads(hub.bodies("/api/repos/create")[0])
+    assert (created["sdk"], created["type"]) == ("docker", "space")
+    assert created.get("private") is True or created.get("visibility") == "private"
+    assert [json.loads(body) for body in hub.bodies("/variables")] == [
+        {"key": "ROUNDS", "value": "3"}
+    ]
+    assert hub.tokens == {f"Bearer {TOKEN}"}
+    assert TOKEN not in ran.stdout + ran.stderr
+    assert plan["pushed"].endswith("/spaces/me/demo")
+
+
+def test_a_refusal_of_the_hub_is_one_sentence_with_a_remedy(hub: Hub, environment_folder: Path):
+    hub.refuses = True
+    ran = push(hub, environment_folder, "--repo-id", "me/demo")
+    assert ran.returncode == 1
+    assert "did not take the Space 'me/demo'" in ran.stderr
+    assert "HF_TOKEN" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_hub_out_of_reach_is_one_sentence_too(hub: Hub, environment_folder: Path):
+    ran = push(hub, environment_folder, "--repo-id", "me/demo", offline="1")
+    assert ran.returncode == 1
+    assert "did not take the Space" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_dry_run_shows_the_page_and_the_files_and_asks_nobody(hub: Hub, environment_folder: Path):
+    ran = push(hub, environment_folder, "--dry-run")
+    assert ran.returncode == 0, ran.stderr
+    for line in ("Space demo (public, Docker):", "  sdk: docker", "  app_port: 8000"):
+        assert line in ran.stderr
+    assert "demo/environment.py" in ran.stderr
+    assert hub.requests == []
+
+
+def test_a_readme_without_front_matter_gets_one(environment_folder: Path):
+    (environment_folder / "README.md").write_text("# Mine\n", encoding="utf-8")
+    result = CliRunner().invoke(app, ["push", str(environment_folder), "--dry-run", "--json"])
+    plan = json.loads(result.stdout)
+    assert "sdk: docker\napp_port: 8000\n" in plan["front_matter"]
+    assert plan["files"]["README.md"] > len("# Mine\n")
+    assert (environment_folder / "README.md").read_text(encoding="utf-8") == "# Mine\n"
+
+
+@pytest.mark.parametrize("missing", ["openenv.yaml", "Dockerfile"])
+def test_a_folder_that_is_no_environment_is_refused(environment_folder: Path, missing: str):
+    (environment_folder / missing).unlink()
+    result = CliRunner().invoke(app, ["push", str(environment_folder), "--dry-run"])
+    assert result.exit_code == 2
+    assert f"no {missing}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("name: [", "not valid YAML"),
+        ("- a list", "name: None"),
+        ("name: Has Spaces", "'Has Spaces'"),
+        ("name: demo\nport: http", "port"),
+        ("name: demo\nvariables: [A]", "variables"),
+    ],
+)
+def test_a_bad_manifest_is_named(environment_folder: Path, text: str, names: str):
+    (environment_folder / "openenv.yaml").write_text(text, encoding="utf-8")
+    result = CliRunner().invoke(app, ["push", str(environment_folder), "--dry-run"])
+    assert (result.exit_code, names in result.stderr) == (2, True), result.stderr
+
+
+def test_a_version_stays_as_it_is_written(environment_folder: Path):
+    (environment_folder / "openenv.yaml").write_text(
+        "name: demo\nversion: 0.10\n", encoding="utf-8"
+    )
+    assert read_manifest(environment_folder).version == "0.10"
+
+
+def test_a_space_id_that_is_none_is_named(environment_folder: Path):
+    arguments = ["push", str(environment_folder), "--repo-id", "a/b/c", "--dry-run"]
+    result = CliRunner().invoke(app, arguments)
+    assert (result.exit_code, "'a/b/c'" in result.stderr) == (2, True)
