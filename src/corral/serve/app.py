@@ -12,6 +12,7 @@ from corral.serve.http import add_routes, add_task_routes
 from corral.serve.kinds import kind_of
 from corral.serve.mcp import McpDialect
 from corral.serve.mcp_routes import McpHttpEndpoint, McpSocketEndpoint
+from corral.serve.mcp_standard import StandardMcpServer
 from corral.serve.security import SecurityMiddleware
 from corral.serve.security_rules import SecurityRules
 from corral.serve.sessions import Sessions
@@ -88,7 +89,7 @@ def create_app(
 
     app = FastAPI(title=kind.name, description=kind.description, version="1.0.0", lifespan=lifespan)
     app.state.sessions = sessions
-    app.state.mcp = McpHttpEndpoint(dialect)
+    app.state.mcp = McpHttpEndpoint(dialect, StandardMcpServer(sessions))
     add_routes(app, sessions)
     app.router.routes.append(WebSocketRoute("/ws", PlayEndpoint(sessions, dialect)))
     app.router.routes.append(WebSocketRoute("/mcp", McpSocketEndpoint(sessions, dialect)))
