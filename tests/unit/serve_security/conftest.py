@@ -1,16 +1,13 @@
 """A served app that says what reached it, behind the real server."""
 
-import asyncio
 import json
-import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import pytest
-import uvicorn
 
 from corral.serve.security import SecurityMiddleware
 from corral.serve.security_rules import SecurityRules
+from support import served_app
 
 
 async def reporting_app(scope, receive, send) -> None:
@@ -35,21 +32,7 @@ async def reporting_app(scope, receive, send) -> None:
 def served() -> Callable:
     """Serves the app with given rules: ``async with served(rules) as address``."""
 
-    @asynccontextmanager
-    async def serve(rules: SecurityRules, host: str = "127.0.0.1") -> AsyncIterator[str]:
-        listening = socket.create_server((host, 0))
-        app = SecurityMiddleware(reporting_app, rules)
-        config = uvicorn.Config(
-            app, lifespan="off", log_config=None, ws="websockets-sansio", access_log=False
-        )
-        server = uvicorn.Server(config)
-        task = asyncio.create_task(server.serve(sockets=[listening]))
-        while not server.started:  # noqa: ASYNC110 - uvicorn tells only so
-            await asyncio.sleep(0.01)
-        try:
-            yield f"127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await task
+    def serve(rules: SecurityRules):
+        return served_app.served(SecurityMiddleware(reporting_app, rules), lifespan="off")
 
     return serve

@@ -1,0 +1,33 @@
+"""An ASGI app behind the real server, in the event loop of the test."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Literal
+
+import uvicorn
+
+
+@asynccontextmanager
+async def served(app: Any, *, lifespan: Literal["on", "off"] = "on") -> AsyncIterator[str]:
+    """Serve ``app`` while the block runs; gives ``127.0.0.1:port``."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        app,
+        lifespan=lifespan,
+        log_config=None,
+        ws="websockets-sansio",
+        access_log=False,
+    )
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    while not server.started:
+        if task.done():
+            task.result()
+        await asyncio.sleep(0.01)
+    try:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await task
