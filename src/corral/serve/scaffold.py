@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from corral.errors import UsageError
 
 SUFFIX = ".jinja"
-LONGEST_NAME = 32
+LONGEST_NAME = 24
 """So that no generated line gets too long."""
 _PLACES = {"package": "{name}", "gitignore": ".gitignore", "dockerignore": ".dockerignore"}
 """What is called otherwise in the template; a real ``.gitignore`` there would be obeyed."""
