@@ -6,7 +6,6 @@ import json
 import threading
 
 import pytest
-from support.client_worlds import CountAction, CountObservation, State
 
 from corral.serve.client import (
     ActionError,
@@ -21,6 +20,7 @@ from corral.serve.client import (
     StepResult,
 )
 from corral.serve.client.launchers import free_port
+from support.client_worlds import CountAction, CountObservation, State
 
 from .conftest import official
 

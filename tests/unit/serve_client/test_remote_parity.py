@@ -1,0 +1,86 @@
+"""The same world in-process and through a server: the same tools, transcripts and rewards."""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from corral.env import call_get_reward, call_reset, is_done, metrics, prepare
+from corral.env.lifecycle import close
+from corral.serve.client.io_thread import io_thread
+from corral.serve.client.launchers import LocalProcess
+from corral.serve.client.remote import RemoteEnvironment
+from corral.worlds.registry import find_world
+
+WORLDS = ("guess_number", "wordle", "echo")
+
+
+@pytest.fixture(scope="module", params=WORLDS)
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[Any, RemoteEnvironment]]:
+    launcher = LocalProcess(request.param, ready_timeout_s=60)
+    url = io_thread().call(launcher.start())
+    yield find_world(request.param), RemoteEnvironment(url)
+    io_thread().call(launcher.stop())
+
+
+def test_tools_look_the_same_to_a_model(served: tuple[Any, RemoteEnvironment]):
+    world, remote = served
+    here, there = prepare(world.factory), prepare(remote)
+    assert there.tools.schemas == here.tools.schemas
+    assert there.name == here.name
+    assert there.has_reward == here.has_reward
+
+
+async def test_episodes_are_the_same(served: tuple[Any, RemoteEnvironment]):
+    world, remote = served
+    here, there = prepare(world.factory), prepare(remote)
+    for seed, row in enumerate(world.tasks(3, 6)):
+        player = list(world.policies.values())[seed % len(world.policies)]
+        actions = await record(player, here, row, seed)
+        assert await replay(there, row, actions) == await replay(here, row, actions)
+
+
+async def record(policy: Any, kind: Any, row: dict[str, Any], seed: int) -> list[Any]:
+    """What a player does in the world, followed by what a model might do wrong."""
+    env, rng, actions = kind.construct(), random.Random(seed), []
+    last = await call_reset(env, row) or ""
+    tools = kind.tools.bind(env)
+    name = kind.tools.names[0]
+    actions += [(name, {}), (name, {"nonsense": 1}), ("no_such_tool", {})]
+    while not is_done(env) and len(actions) < 20:
+        action = policy(env, last, rng)
+        if action is None:
+            break
+        actions.append((action.tool, action.arguments))
+        last = str((await tools.call(action.tool, action.arguments)).content)
+    return [*actions, actions[-1]]
+
+
+async def replay(kind: Any, row: dict[str, Any], actions: list[Any]) -> list[Any]:
+    env = kind.construct()
+    tools = kind.tools.bind(env)
+    told: list[Any] = [await call_reset(env, row)]
+    for name, arguments in actions:
+        told += [await tools.call(name, arguments), is_done(env) and hasattr(env, "done")]
+    told += [await call_get_reward(env), metrics(env)]
+    await close(env)
+    return told
+
+
+async def test_more_episodes_than_slots_wait_for_their_turn(
+    served: tuple[Any, RemoteEnvironment],
+):
+    world, remote = served
+    kind = prepare(remote)
+
+    async def play(row: dict[str, Any]) -> float | None:
+        env = kind.construct()
+        await call_reset(env, row)
+        reward = await call_get_reward(env)
+        await close(env)
+        return reward
+
+    rewards = await asyncio.gather(*(play(row) for row in world.tasks(0, 24)))
+    assert len(rewards) == 24
