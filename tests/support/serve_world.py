@@ -49,17 +49,16 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("--mode", default="simulation")
     parser.add_argument("--sessions", type=int, default=8)
+    parser.add_argument("--queue-timeout-s", type=float, default=0.5)
     given = parser.parse_args()
     if given.implementation == "broken":
         from support.broken_server import broken_app
 
-        app: Any = broken_app(given.world)
+        app: Any = broken_app()
     elif given.implementation == "official":
         from openenv.core.env_server import create_app
 
-        app = create_app(
-            **_parts(given.world), max_concurrent_envs=given.sessions, mode=given.mode
-        )
+        app = create_app(**_parts(given.world), max_concurrent_envs=given.sessions, mode=given.mode)
     else:
         from corral.serve import create_app as create_corral_app
 
@@ -67,8 +66,14 @@ def main() -> None:
             **_parts(given.world),
             max_concurrent_envs=given.sessions,
             mode=given.mode,
+            queue_timeout_s=given.queue_timeout_s,
         )
-    uvicorn.run(app, host="127.0.0.1", port=given.port, log_level="error")
+    settings: dict[str, Any] = {}
+    if given.implementation == "corral":
+        from corral.serve.running import server_settings
+
+        settings = server_settings()
+    uvicorn.run(app, host="127.0.0.1", port=given.port, **settings | {"log_level": "error"})
 
 
 if __name__ == "__main__":

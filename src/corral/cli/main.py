@@ -6,7 +6,16 @@ import typer
 from typer.core import TyperGroup
 
 from corral import __version__
-from corral.cli import evaluating, listing, playing, publishing, scaffolding, serving, training
+from corral.cli import (
+    checking,
+    evaluating,
+    listing,
+    playing,
+    publishing,
+    scaffolding,
+    serving,
+    training,
+)
 from corral.cli.output import fail
 from corral.errors import CorralError, UsageError
 
@@ -37,6 +46,7 @@ app.command("train")(training.train)
 app.command("eval")(evaluating.evaluate)
 app.command("play")(playing.play)
 app.command("serve")(serving.serve)
+app.command("check")(checking.check)
 app.command("init")(scaffolding.init)
 app.command("push")(publishing.push)
 app.command("list")(listing.list_everything)

@@ -37,6 +37,10 @@ async def ws_reset(target: Target) -> None:
 
 async def ws_step(target: Target) -> None:
     """step takes the action directly as its data."""
+    if target.facts.refused is not None:
+        action, came = target.facts.refused
+        sent = {"type": "step", "data": action}
+        raise CheckFailed(sent=sent, came=came, expected="an observation: /schema allows that")
     async with target.episode() as socket:
         await target.step(socket)
 
@@ -179,6 +183,7 @@ async def execution_error(target: Target) -> None:
     """A world that raises is answered with EXECUTION_ERROR, and the session goes on."""
     if target.probes.failing is None:
         raise CheckSkipped("needs an action during which the world raises: --probe failing=JSON")
+    target.action()
     async with target.episode() as socket:
         sent = {"type": "step", "data": target.probes.failing}
         await _require_error(socket, sent, "EXECUTION_ERROR")

@@ -34,7 +34,10 @@ def invalid_instances(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str
     for name in root.get("required", ()):
         yield f"{name} left out", {key: value for key, value in valid.items() if key != name}
     for name, part in properties.items():
-        wrong = _value_of_wrong_type(_resolved(part, schema))
+        part = _resolved(part, schema)
+        if "const" in part:
+            continue  # The mark of a kind of action: another value makes it another kind.
+        wrong = _value_of_wrong_type(part)
         if wrong is not None:
             yield f"{name} of a wrong type", {**valid, name: wrong}
     if root.get("additionalProperties") is False:

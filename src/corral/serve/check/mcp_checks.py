@@ -213,8 +213,9 @@ async def step_tool_failure(target: Target) -> None:
 
 
 def _needs_tool_steps(target: Target) -> None:
-    """Skip where the action is no tool call."""
+    """Skip where the action is no tool call, or no action works."""
     target.needs_tools()
+    target.action()
     schema = (target.facts.schemas or {}).get("action")
     properties = set(schema.get("properties", ())) if isinstance(schema, dict) else set[str]()
     if not (properties <= {"metadata"} or "tool_name" in properties):

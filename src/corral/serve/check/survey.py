@@ -67,6 +67,7 @@ async def _working_call(
 
 async def _with_action(target: Target, facts: Facts) -> Facts:
     why = "nothing could be derived from /schema; give one with --action"
+    refused = None
     for action in _candidates(target, facts):
         try:
             async with target.session() as socket:
@@ -85,8 +86,10 @@ async def _with_action(target: Target, facts: Facts) -> Facts:
                 facts, action=action, why_no_action="", is_open=data.get("done") is not True
             )
         problem = error_of(came).get("message", came)
+        if error_of(came).get("code") == "VALIDATION_ERROR":
+            refused = (action, came)
         why = f"{action} was answered with {problem!r}; give one with --action"
-    return replace(facts, why_no_action=why)
+    return replace(facts, why_no_action=why, refused=refused)
 
 
 def _candidates(target: Target, facts: Facts) -> Iterator[Any]:

@@ -51,6 +51,8 @@ class Facts:
     """``name`` and ``arguments`` of a call that works."""
     action: Any = None
     why_no_action: str = "the survey did not run"
+    refused: tuple[Any, Any] | None = None
+    """An action derived from the server's own schema that it called invalid, and its answer."""
     is_open: bool = False
     """Whether the world goes on after the action (``done`` is false)."""
 

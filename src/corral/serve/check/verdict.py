@@ -80,7 +80,7 @@ def require(holds: bool, *, sent: Any, came: Any, expected: str) -> None:
 
 def shorten(value: Any) -> str:
     """A value as text of bounded length."""
-    text = value if isinstance(value, str) else repr(value)
+    text = str(value)
     if len(text) <= _SHOWN_CHARACTERS:
         return text
     return f"{text[:_SHOWN_CHARACTERS]}… ({len(text)} characters)"
