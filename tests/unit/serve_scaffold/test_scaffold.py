@@ -59,7 +59,8 @@ def test_the_image_runs_the_app_as_somebody_who_is_not_root(tmp_path: Path):
     order = [name for name, _ in commands]
     assert order.index("USER") < order.index("CMD")
     assert dict(commands)["USER"] == "player"
-    assert json.loads(dict(commands)["CMD"])[:2] == ["uvicorn", "demo.server.app:app"]
+    command = ["corral", "serve", "demo.environment:Demo", "--host", "0.0.0.0"]
+    assert json.loads(dict(commands)["CMD"]) == command
     assert "HEALTHCHECK" in order
 
 
