@@ -68,19 +68,35 @@ class World(Protocol):
 class WorldKind(Protocol):
     """One environment class, examined once: everything that is the same for all its sessions."""
 
-    name: str
-    description: str
-    version: str
-    action_schema: dict[str, Any]
-    observation_schema: dict[str, Any]
-    state_schema: dict[str, Any]
-    reset_schema: dict[str, Any]
-    tools: tuple[ToolDescription, ...] | None
-    """None for a world without tools."""
-    is_concurrent: bool
-    """Whether several sessions may live in one process."""
-    is_replayable: bool
-    """Whether equal resets and actions give equal observations and touch nothing outside."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def action_schema(self) -> dict[str, Any]: ...
+    @property
+    def observation_schema(self) -> dict[str, Any]: ...
+    @property
+    def state_schema(self) -> dict[str, Any]: ...
+    @property
+    def reset_schema(self) -> dict[str, Any]: ...
+
+    @property
+    def tools(self) -> tuple[ToolDescription, ...] | None:
+        """None for a world without tools."""
+        ...
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether several sessions may live in one process."""
+        ...
+
+    @property
+    def is_replayable(self) -> bool:
+        """Whether equal resets and actions give equal observations and touch nothing outside."""
+        ...
 
     async def construct(self) -> World:
         """Make the environment of a new session, in its thread."""
