@@ -55,7 +55,7 @@ class ScriptedPeer:
 
     def __init__(self, handler: Handler, *, subprotocols: tuple[str, ...] = ("corral.v1",)) -> None:
         self._handler = handler
-        self._subprotocols = subprotocols
+        self.subprotocols = subprotocols
         self.frames: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.headers: list[dict[str, str]] = []
@@ -80,14 +80,15 @@ class ScriptedPeer:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
         self._loop.close()
-        assert self.failures == []
+        assert self.failures == [], self.failures[:3]
 
     async def _run(self) -> None:
         async with serve(
             self._serve,
             "127.0.0.1",
             0,
-            subprotocols=list(self._subprotocols) or None,  # type: ignore[arg-type]
+            select_subprotocol=self._select,  # type: ignore[arg-type]
+            open_timeout=60,
             process_request=self._process,
             close_timeout=0.2,
             max_size=None,
@@ -97,6 +98,9 @@ class ScriptedPeer:
             self.port = server.sockets[0].getsockname()[1]
             self._ready.set()
             await self._stop.wait()
+
+    def _select(self, _: ServerConnection, offered: Any) -> str | None:
+        return next((name for name in offered if name in self.subprotocols), None)
 
     def _process(self, connection: ServerConnection, request: Any) -> Any:
         self.paths.append(request.path)

@@ -25,7 +25,7 @@ class ClientOptions:
     """How long a pong may take until the connection counts as dead; None for ever."""
     retransmit_after_s: float = 2.0
     """Silence after which a request is sent again (servers that know request ids only)."""
-    liveness_timeout_s: float = 5.0
+    liveness_timeout_s: float = 10.0
     """How long a silent server may take to answer a ping before the connection is replaced."""
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Sent with every handshake and HTTP request."""

@@ -149,10 +149,11 @@ class ResumableLink:
         number = self._last_id + 1
         text = encode({**frame, "id": number})
         self._last_id = number
+        patience_s = self._options.liveness_timeout_s
         while True:
             connection = await self._attached(frame, deadline)
             try:
-                answer = await self._ask(connection, frame, text, number, deadline)
+                answer = await self._ask(connection, frame, text, number, deadline, patience_s)
                 self._last_answered = number
                 return answer
             except ConnectionLost as lost:
@@ -162,6 +163,7 @@ class ResumableLink:
                     if not lost.closed_by_us:
                         self._last_id -= 1  # the server never saw it
                     raise session_lost(lost) from None
+                patience_s *= 2  # a server with too much to do is not helped by more connections
                 if connection is self._connection:
                     connection.drop()
                     self._ended(lost)
@@ -193,7 +195,13 @@ class ResumableLink:
             await self.end()
 
     async def _ask(
-        self, connection: Connection, frame: Frame, text: str, number: int, deadline: float
+        self,
+        connection: Connection,
+        frame: Frame,
+        text: str,
+        number: int,
+        deadline: float,
+        patience_s: float,
     ) -> Frame:
         pause = self._options.retransmit_after_s
         while True:
@@ -206,7 +214,7 @@ class ResumableLink:
                 return answer
             if now() >= deadline:
                 raise timed_out(frame)
-            if not await connection.is_alive(self._options.liveness_timeout_s):
+            if not await connection.is_alive(patience_s):
                 raise ConnectionLost(None, "no answer to a ping")
             answer = await self._answer(connection, number, now())
             if answer is not None:
