@@ -1,8 +1,12 @@
 """Every command and code block of the pages is run, or checked as far as a test can afford."""
 
 import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -12,7 +16,10 @@ from typer.testing import CliRunner
 
 from corral.cli.main import app
 from corral.evaluation import Evaluation
+from corral.serve.client.launchers import free_port
+from corral.serve.scaffold import scaffold
 from support.docs_blocks import ROOT, Block, blocks, inline_commands
+from support.served_command import environment, serving
 from support.tiny_models import save_tiny_model
 
 pytestmark = pytest.mark.timeout(300)
@@ -28,6 +35,9 @@ SHORTER = {"max_steps=50": "max_steps=2"}
 SHORTER_OPTIONS = {"eval": ["--games", "2"]}
 """Appended to commands; the last one counts."""
 
+SERVED_URL = "http://127.0.0.1:8000"
+"""Where the pages say that guess_number is served; replaced by where it is."""
+
 BLOCKS = blocks()
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -37,10 +47,23 @@ def of(*languages: str) -> list[Block]:
     return [block for block in BLOCKS if block.language in languages]
 
 
+def of_rows() -> list[Block]:
+    """The rows of summaries; the other JSON of the pages is frames, see test_frames."""
+    return [block for block in of("json") if "type" not in json.loads(block.text)]
+
+
 @pytest.fixture(scope="module")
 def tiny_model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     return save_tiny_model(folder, num_hidden_layers=1, max_position_embeddings=640)
+
+
+@pytest.fixture(scope="module")
+def served_url():
+    """Where guess_number is served, as the pages tell to start it."""
+    port = free_port()
+    with serving(["corral", "serve", "guess_number", "--port", str(port)], port) as url:
+        yield url
 
 
 @pytest.fixture
@@ -78,17 +101,23 @@ def test_every_replacement_is_needed():
 
 
 @pytest.mark.parametrize("block", of("python"), ids=str)
-def test_a_python_block_runs(block: Block, workplace: Path):
+def test_a_python_block_runs(block: Block, workplace: Path, request: pytest.FixtureRequest):
     source = block.text
+    if SERVED_URL in source:
+        source = source.replace(SERVED_URL, request.getfixturevalue("served_url"))
     for text, shorter in SHORTER.items():
         source = source.replace(text, shorter)
     exec(compile(source, str(block), "exec"), {"__name__": "example"})
 
 
 @pytest.mark.parametrize("block", of("sh"), ids=str)
-def test_a_shell_block_works(block: Block, workplace: Path):
+def test_a_shell_block_works(block: Block, workplace: Path, monkeypatch):
     for command in block.commands():
-        program, *arguments = shlex.split(command)
+        words = shlex.split(command)
+        while "=" in words[0]:  # a variable for this command
+            name, _, value = words.pop(0).partition("=")
+            monkeypatch.setenv(name, value)
+        program, *arguments = words
         CHECKS[program](arguments)
 
 
@@ -99,7 +128,7 @@ def test_a_recipe_is_valid_and_every_setting_in_it_counts(block: Block, workplac
     assert is_within(recipe, resolved)
 
 
-@pytest.mark.parametrize("block", of("json"), ids=str)
+@pytest.mark.parametrize("block", of_rows(), ids=str)
 def test_a_row_of_the_summary_has_the_columns_shown(block: Block):
     row = json.loads(block.text)
     assert set(row) == {"name", *(field.name for field in fields(Evaluation))}
@@ -116,7 +145,17 @@ def test_a_command_in_the_text_exists(page: str, command: str):
 
 def run_corral(arguments: list[str]) -> None:
     name, *rest = arguments
-    if name == "train":
+    if name == "serve":
+        port = free_port()
+        with serving(["corral", "serve", *rest, "--port", str(port)], port):
+            pass
+    elif name == "push":
+        assert "--dry-run" in rest  # nothing of a test is ever sent
+        os.chdir(scaffold("demo", parent=Path.cwd()).folder)
+        corral(name, *rest)
+        os.chdir(Path.cwd().parent)
+        shutil.rmtree("demo")
+    elif name == "train":
         corral(name, *rest, "--dry-run")  # a training takes minutes; its settings are resolved
     else:
         corral(name, *rest, *SHORTER_OPTIONS.get(name, []))
@@ -143,8 +182,15 @@ def check_pytest(arguments: list[str]) -> None:
     assert (ROOT / arguments[2]).is_dir()
 
 
+def run_python(arguments: list[str]) -> None:
+    """Whatever it is, in a process of its own."""
+    subprocess.run([sys.executable, *arguments], env=environment(), check=True, timeout=120)
+
+
 CHECKS = {
+    "cd": lambda arguments: os.chdir(arguments[0]),
     "corral": run_corral,
+    "python": run_python,
     "make": check_target,
     "pip": check_install,
     ".venv/bin/python": check_pytest,

@@ -1,13 +1,9 @@
 """``corral init demo && cd demo``, its two commands as printed, and the official client plays."""
 
-import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -16,20 +12,18 @@ from openenv.core.generic_client import GenericEnvClient
 from openenv.core.mcp_client import MCPToolClient
 
 from corral.serve.scaffold import LONGEST_NAME, scaffold
+from support.served_command import environment, serving
 
 URL = "http://127.0.0.1:8000"
 """The README's: its commands are run as they are printed."""
-ENVIRONMENT = {
-    **os.environ,
-    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-}
-ENVIRONMENT |= {"OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("work")
-    subprocess.run(["corral", "init", "demo"], cwd=folder, env=ENVIRONMENT, check=True, timeout=60)
+    subprocess.run(
+        ["corral", "init", "demo"], cwd=folder, env=environment(), check=True, timeout=60
+    )
     return folder / "demo"
 
 
@@ -43,21 +37,15 @@ def served(demo: Path):
     if not _is_free(8000):
         pytest.skip("port 8000, which the README names, is taken by another program")
     serve, _ = commands(demo)
-    process = subprocess.Popen(serve.split(), cwd=demo, env=ENVIRONMENT)
-    deadline = time.monotonic() + 60
-    while not _is_healthy():
-        assert process.poll() is None, "the server ended at once"
-        assert time.monotonic() < deadline, "the server did not become ready"
-        time.sleep(0.1)
-    yield URL
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=30) in (0, 130, -signal.SIGINT)
+    with serving(serve.split(), 8000, folder=demo) as url:
+        assert url == URL
+        yield url
 
 
 def test_its_tests_pass_with_the_command_of_the_readme(demo: Path):
     _, test = commands(demo)
     ran = subprocess.run(
-        test.split(), cwd=demo, env=ENVIRONMENT, capture_output=True, text=True, timeout=120
+        test.split(), cwd=demo, env=environment(), capture_output=True, text=True, timeout=120
     )
     assert ran.returncode == 0, ran.stderr
     assert "Ran 5 tests" in ran.stderr
@@ -116,11 +104,3 @@ def _next(row: int, column: int, distance: int) -> tuple[int, int]:
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def _is_healthy() -> bool:
-    try:
-        with urllib.request.urlopen(f"{URL}/health", timeout=1):
-            return True
-    except OSError:
-        return False
