@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises:
         UsageError: One of the two is missing, or the manifest is not what it should be.
     """
-    yaml = require("yaml", extra="serve")
+    yaml = require("yaml", extra="push")
     for needed in (MANIFEST, "Dockerfile"):
         if not (folder / needed).is_file():
             raise UsageError(
@@ -153,7 +153,7 @@ def push_space(plan: SpacePlan) -> str:
         MissingExtraError: ``huggingface_hub`` is not installed.
         CorralError: The Hub refused.
     """
-    hub: Any = require("huggingface_hub", extra="serve")
+    hub: Any = require("huggingface_hub", extra="push")
     api = hub.HfApi()
     try:
         space = api.create_repo(

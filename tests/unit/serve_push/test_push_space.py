@@ -145,6 +145,17 @@ def test_a_hub_out_of_reach_is_one_sentence_too(hub: Hub, environment_folder: Pa
     assert "Traceback" not in ran.stderr
 
 
+def test_without_the_hub_client_the_extra_that_brings_it_is_named(
+    environment_folder: Path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    arguments = ["push", str(environment_folder), "--repo-id", "me/demo"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert "pip install 'corral[push]'" in result.stderr
+    assert CliRunner().invoke(app, [*arguments, "--dry-run"]).exit_code == 0
+
+
 def test_a_dry_run_shows_the_page_and_the_files_and_asks_nobody(hub: Hub, environment_folder: Path):
     ran = push(hub, environment_folder, "--dry-run")
     assert ran.returncode == 0, ran.stderr
