@@ -16,31 +16,41 @@ if TYPE_CHECKING:
         ToolDefinitionError,
         UsageError,
     )
+    from corral.serve.client import EnvClient, RemoteEnvironment, SessionLostError
     from corral.training import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 
 _HOMES = {
     "CorralError": "corral.errors",
+    "EnvClient": "corral.serve.client",
     "EnvironmentFault": "corral.errors",
     "GRPOConfig": "corral.training",
     "GRPOTrainer": "corral.training",
     "InfrastructureFault": "corral.errors",
     "MissingExtraError": "corral.errors",
+    "RemoteEnvironment": "corral.serve.client",
     "SFTConfig": "corral.training",
     "SFTTrainer": "corral.training",
+    "SessionLostError": "corral.serve.client",
     "TemplateError": "corral.errors",
     "ToolDefinitionError": "corral.errors",
     "UsageError": "corral.errors",
 }
 
+_EXTRAS = {"corral.serve.client": "serve", "corral.training": "train"}
+"""What brings the packages that a home needs."""
+
 __all__ = [
     "CorralError",
+    "EnvClient",
     "EnvironmentFault",
     "GRPOConfig",
     "GRPOTrainer",
     "InfrastructureFault",
     "MissingExtraError",
+    "RemoteEnvironment",
     "SFTConfig",
     "SFTTrainer",
+    "SessionLostError",
     "TemplateError",
     "ToolDefinitionError",
     "UsageError",
@@ -56,13 +66,14 @@ def __getattr__(name: str) -> Any:
     try:
         return getattr(import_module(home), name)
     except ModuleNotFoundError as error:
-        if home != "corral.training" or error.name is None or error.name.startswith("corral"):
+        extra = _EXTRAS.get(home)
+        if extra is None or error.name is None or error.name.startswith("corral"):
             raise
         from corral.errors import MissingExtraError
 
         raise MissingExtraError(
             f"corral.{name} needs {error.name!r}, which is not installed. Install it with: "
-            "pip install 'corral[train]'"
+            f"pip install 'corral[{extra}]'"
         ) from error
 
 

@@ -527,13 +527,15 @@ async def test_close_during_a_request_ends_it():
 async def test_thousands_of_calls_wait_at_once_without_a_thread_each():
     waiting = 2000
     asked: list[Peer] = []
+    all_asked = asyncio.Event()
 
     async def handler(peer: Peer, _: int) -> None:
         await peer.hello()
         frame = await peer.read()
         asked.append(peer)
-        while len(asked) < waiting:  # nobody is answered before all have asked
-            await asyncio.sleep(0.2)
+        if len(asked) == waiting:
+            all_asked.set()
+        await all_asked.wait()
         await peer.observe("at last", id=frame["id"])
         await peer.socket.wait_closed()
 

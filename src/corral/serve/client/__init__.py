@@ -19,7 +19,9 @@ from corral.serve.client.errors import (
     ToolCallError,
 )
 from corral.serve.client.launchers import DockerImage, Launcher, LocalProcess, Space
+from corral.serve.client.mcp_client import MCPToolClient
 from corral.serve.client.options import ClientOptions
+from corral.serve.client.remote import RemoteEnvironment
 
 __all__ = [
     "ActionError",
@@ -35,8 +37,10 @@ __all__ = [
     "LaunchError",
     "Launcher",
     "LocalProcess",
+    "MCPToolClient",
     "MessageTooLargeError",
     "ProtocolError",
+    "RemoteEnvironment",
     "RemoteError",
     "RequestTimeoutError",
     "ServerUnreachableError",
