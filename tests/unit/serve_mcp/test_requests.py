@@ -1,5 +1,6 @@
 """Single requests of the standard protocol: what the official client never sends, too."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,6 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from corral.serve import create_app
 from support.mcp_worlds import NeedsNumber, Safe
@@ -194,3 +197,51 @@ async def test_openenvs_dialect_answers_as_before(client):
     assert "is_error" in json.dumps(called.json())
     assert (await client.post("/mcp", json={})).json()["error"]["code"] == -32600
     assert (await client.post("/mcp", content=b"x")).json()["error"]["code"] == -32700
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+METHODS = ["initialize", "ping", "tools/list", "tools/call", "notifications/initialized", "x"]
+MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | JSON,
+        "id": st.integers() | st.text(max_size=5) | JSON,
+        "method": st.sampled_from(METHODS) | JSON,
+        "result": JSON,
+        "params": st.fixed_dictionaries(
+            {},
+            optional={
+                "name": st.sampled_from(["turn", "look", "nothing"]) | JSON,
+                "arguments": st.dictionaries(st.sampled_from(["to", "x"]), JSON) | JSON,
+                "protocolVersion": st.just("2025-06-18") | JSON,
+                "capabilities": st.dictionaries(st.just("experimental"), JSON) | JSON,
+            },
+        )
+        | JSON,
+    },
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(message=MESSAGES, has_session=st.booleans())
+def test_no_message_makes_the_server_fail(message, has_session: bool):
+    async def send() -> httpx.Response:
+        async with client_of(create_app(Safe)) as client:
+            headers = await session_of(client)
+            session = headers if has_session else {"MCP-Protocol-Version": "2025-06-18"}
+            body = json.dumps(message).encode()
+            answer = await client.post("/mcp", content=body, headers=session)
+            ping = await client.post("/mcp", json=request("ping"), headers=headers)
+            assert ping.json()["result"] == {}
+            return answer
+
+    answer = asyncio.run(send())
+    assert answer.status_code in (200, 202, 400, 404)
+    if answer.status_code == 202:
+        assert answer.content == b""
+    else:
+        assert {"result", "error"} & set(answer.json())

@@ -100,6 +100,18 @@ async def test_a_server_without_a_token_refuses_what_arrives_at_a_public_address
         assert await refused(SecurityRules(), scope_of(server=server)) is None
 
 
+async def test_a_test_client_is_served_whatever_it_calls_the_app():
+    in_process = scope_of(server=("testserver", 80), headers={"host": "testserver"})
+    assert await refused(SecurityRules(), in_process) is None
+    assert await refused(SecurityRules(token=TOKEN), in_process) == (401, "UNAUTHORIZED")
+    for address in ("192.0.2.7", "2001:db8::7"):
+        arrived = scope_of(server=(address, 80), headers={"host": "testserver"})
+        assert await refused(SecurityRules(), arrived) == (403, "NOT_PUBLIC")
+    for local in (("127.0.0.1", 80), ("/run/env.sock", None)):
+        arrived = scope_of(server=local, headers={"host": "testserver"})
+        assert await refused(SecurityRules(), arrived) == (421, "HOST_NOT_ALLOWED")
+
+
 async def test_too_many_requests_of_one_address_are_told_when_to_come_again():
     middleware_rules = SecurityRules(is_public_allowed=True, requests_per_s=1.0)
     middleware = SecurityMiddleware(_never_reached, middleware_rules)
