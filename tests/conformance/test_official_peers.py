@@ -12,6 +12,7 @@ from openenv.core.client_types import StepResult
 from openenv.core.env_client import EnvClient
 from openenv.core.env_server.types import State
 from openenv.core.mcp_client import MCPToolClient
+
 from support.openenv_worlds import ProbeAction, ProbeObservation
 from support.server_process import ServerProcess, served
 

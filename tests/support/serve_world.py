@@ -9,6 +9,17 @@ from typing import Any
 import uvicorn
 
 
+def _corral_parts(world: str) -> dict[str, Any]:
+    from support import walk_world
+
+    match world:
+        case "quick-walk":
+            return {"env": walk_world.WalkWorld}
+        case "unrepeatable-walk":
+            return {"env": walk_world.UnrepeatableWalkWorld}
+    return _parts(world)
+
+
 def _parts(world: str) -> dict[str, Any]:
     from openenv.core.env_server.mcp_types import CallToolAction
     from openenv.core.env_server.types import Observation
@@ -50,6 +61,7 @@ def main() -> None:
     parser.add_argument("--mode", default="simulation")
     parser.add_argument("--sessions", type=int, default=8)
     parser.add_argument("--queue-timeout-s", type=float, default=0.5)
+    parser.add_argument("--lease-s", type=float, default=60.0)
     given = parser.parse_args()
     if given.implementation == "broken":
         from support.broken_server import broken_app
@@ -63,9 +75,10 @@ def main() -> None:
         from corral.serve import create_app as create_corral_app
 
         app = create_corral_app(
-            **_parts(given.world),
+            **_corral_parts(given.world),
             max_concurrent_envs=given.sessions,
             mode=given.mode,
+            lease_s=given.lease_s,
             queue_timeout_s=given.queue_timeout_s,
         )
     settings: dict[str, Any] = {}
