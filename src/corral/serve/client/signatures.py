@@ -144,6 +144,17 @@ def _written(description: str, arguments: Mapping[str, str], returns: str | None
         entries = "\n".join(f"    {name}: {told}" for name, told in arguments.items())
         written += f"\n\nArgs:\n{entries}"
     if returns:
+        written += f"\n\nReturns:\n    {returns}"
+    return written
+    return _written(re.sub(r"[:\-]+(?=\s|$)", " ", " ".join(description.split())), text.arguments)
+
+
+def _written(description: str, arguments: Mapping[str, str], returns: str | None = None) -> str:
+    written = description
+    if arguments:
+        entries = "\n".join(f"    {name}: {told}" for name, told in arguments.items())
+        written += f"\n\nArgs:\n{entries}"
+    if returns:
         written += "\n\nReturns:\n" + "\n".join(f"    {line}" for line in returns.splitlines())
     return written
 
