@@ -12,7 +12,10 @@ import uvicorn
 @asynccontextmanager
 async def served(app: Any, *, lifespan: Literal["on", "off"] = "on") -> AsyncIterator[str]:
     """Serve ``app`` while the block runs; gives ``127.0.0.1:port``."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    # With its protocol named, or asyncio does not switch Nagle's delays off.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(128)
     config = uvicorn.Config(
         app,
         lifespan=lifespan,
