@@ -63,3 +63,37 @@ def test_every_option_in_the_losses_page_exists():
     not_options = {"dr_grpo"}
     assert set(options) - not_options <= set(GRPOConfig.model_fields)
     assert len(options) > 10
+
+
+def test_every_option_variable_and_default_on_the_serving_page_is_real():
+    from inspect import signature
+
+    from typer.main import get_command
+
+    from corral.cli.main import app
+    from corral.serve import create_app, security, security_rules
+    from corral.serve.security_rules import SecurityRules
+    from corral.serve.settings import DEFAULT_SESSIONS
+
+    page = text_of("docs/serving.md")
+    commands = get_command(app).commands  # pyright: ignore[reportAttributeAccessIssue]
+    options = {
+        option
+        for name in ("serve", "init", "push", "check")
+        for parameter in commands[name].params
+        for option in parameter.opts
+    }
+    assert set(re.findall(r"`(--[a-z-]+)", page)) <= options
+    variables = {
+        value for name, value in vars(security_rules).items() if name.endswith("_VARIABLE")
+    }
+    assert set(re.findall(r"CORRAL_[A-Z_]+", page)) == variables
+    arguments = set(re.findall(r"^\| `--[^|]*\| `(\w+)` \|", page, re.MULTILINE))
+    assert arguments <= set(signature(create_app).parameters)
+    assert len(arguments) == 5
+    rules = SecurityRules()
+    assert f"{rules.max_body_bytes // 2**20} MiB" in page
+    assert f"{rules.requests_per_s:,.0f} a second, twice that at once" in page
+    assert f"counts as {security.COST_OF_A_WRONG_TOKEN:.0f}." in page
+    assert f"at least {security_rules.SHORTEST_TOKEN} characters" in page
+    assert f"at a time: {DEFAULT_SESSIONS}, or 1" in page
