@@ -101,20 +101,20 @@ def server(side: str) -> Iterator[Started]:
     began = time.perf_counter()
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     # The official server prints a traceback for every player that hangs up.
-    log = tempfile.TemporaryFile()
-    process = subprocess.Popen(COMMANDS[side], env=environment, stdout=log, stderr=log)
-    try:
-        while not _is_healthy():
-            if process.poll() is not None:
-                log.seek(0)
-                raise SystemExit(f"The {side} server ended:\n{log.read().decode()}")
-            time.sleep(0.01)
-        started = Started(process=process, ready_s=time.perf_counter() - began)
-        started.base_mb = started.rss_mb()
-        yield started
-    finally:
-        process.kill()
-        process.wait()
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(COMMANDS[side], env=environment, stdout=log, stderr=log)
+        try:
+            while not _is_healthy():
+                if process.poll() is not None:
+                    log.seek(0)
+                    raise SystemExit(f"The {side} server ended:\n{log.read().decode()}")
+                time.sleep(0.01)
+            started = Started(process=process, ready_s=time.perf_counter() - began)
+            started.base_mb = started.rss_mb()
+            yield started
+        finally:
+            process.kill()
+            process.wait()
 
 
 def _is_healthy() -> bool:
