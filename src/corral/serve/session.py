@@ -8,6 +8,7 @@ from enum import StrEnum
 from secrets import token_urlsafe
 from typing import Any, Protocol, TypeVar
 
+from corral.serve.deadlines import Deadlines
 from corral.serve.faults import ServeFault, SessionEnded, StepTimeout
 from corral.serve.world import World
 
@@ -57,6 +58,7 @@ class Session:
     world: World
     owner: Owner
     step_timeout_s: float
+    deadlines: Deadlines
     token: str = field(default_factory=lambda: token_urlsafe(24), repr=False)
     created_at: float = field(default_factory=time.time)
     last_active: float = field(default_factory=time.monotonic)
@@ -96,12 +98,16 @@ class Session:
             async with self.lock:
                 if self.is_ended or self.is_hung:
                     raise SessionEnded("This session has ended.")
+                deadline = self.deadlines.start(limit)
                 try:
-                    async with asyncio.timeout(limit):
-                        return await function(self.world)
-                except TimeoutError:
+                    return await function(self.world)
+                except asyncio.CancelledError:
+                    if not deadline.is_cause():
+                        raise
                     self.is_hung = True
                     raise StepTimeout(what, limit) from None
+                finally:
+                    self.deadlines.stop(deadline)
         finally:
             self.calls_under_way -= 1
             self.last_active = time.monotonic()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from uuid import uuid4
 
+from corral.serve.deadlines import Deadlines
 from corral.serve.faults import ServeFault, SessionEnded, StepTimeout
 from corral.serve.session import Owner, Session
 from corral.serve.settings import ServeSettings
@@ -28,6 +29,7 @@ class Sessions:
         self.kind = kind
         self.settings = settings
         self.slots = Slots(settings.max_sessions)
+        self._deadlines = Deadlines()
         self._by_id: dict[str, Session] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._reaper: asyncio.Task[None] | None = None
@@ -58,7 +60,13 @@ class Sessions:
         except BaseException:
             self.slots.release()
             raise
-        session = Session(id=f"s-{uuid4().hex}", world=world, owner=owner, step_timeout_s=limit)
+        session = Session(
+            id=f"s-{uuid4().hex}",
+            world=world,
+            owner=owner,
+            step_timeout_s=limit,
+            deadlines=self._deadlines,
+        )
         self._by_id[session.id] = session
         self._watch()
         return session
@@ -94,6 +102,7 @@ class Sessions:
             world=world,
             owner=Owner.REQUESTS,
             step_timeout_s=self.settings.step_timeout_s,
+            deadlines=self._deadlines,
         )
         try:
             return await session.call(what, function)
@@ -144,6 +153,7 @@ class Sessions:
         await asyncio.gather(*(self.end_with(session, fault, 1011) for session in self))
         if self._background:
             await asyncio.wait(self._background, timeout=_CLOSE_LIMIT_S)
+        self._deadlines = Deadlines()  # the next loop that serves this has timers of its own
 
     async def _close(self, session: Session) -> None:
         if session.is_hung:
