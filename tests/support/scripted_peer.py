@@ -23,6 +23,8 @@ class Peer:
     async def read(self) -> dict[str, Any]:
         frame = json.loads(await self.socket.recv())
         self.server.frames.append(frame)
+        if frame.get("type") == "close":
+            await self.socket.close(1000)
         return frame
 
     async def say(self, type: str, data: Any = None, **more: Any) -> None:

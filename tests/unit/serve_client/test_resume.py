@@ -507,6 +507,25 @@ async def test_headers_and_token_are_sent_and_a_refusal_says_what_to_do():
             await client(server).reset()
 
 
+async def test_a_goodbye_that_was_lost_is_said_again():
+    async def handler(peer: Peer, number: int) -> None:
+        if number == 0:
+            await peer.hello()
+            await peer.answer("reset")
+            await peer.socket.recv()
+            peer.cut()
+        else:
+            await attached(peer, last_id=1)
+            await peer.read()
+
+    with ScriptedPeer(handler) as server:
+        env = client(server, close_timeout_s=2.0)
+        await env.reset()
+        await env.close()
+        assert server.frames[-1] == {"type": "close", "id": 2}
+        assert server.connections == 2
+
+
 async def test_close_during_a_request_ends_it():
     async def handler(peer: Peer, _: int) -> None:
         await peer.hello()
@@ -537,7 +556,7 @@ async def test_thousands_of_calls_wait_at_once_without_a_thread_each():
             all_asked.set()
         await all_asked.wait()
         await peer.observe("at last", id=frame["id"])
-        await peer.socket.wait_closed()
+        await peer.read()
 
     door = asyncio.Semaphore(50)
 

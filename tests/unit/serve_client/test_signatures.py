@@ -121,6 +121,19 @@ async def test_what_the_caller_leaves_out_is_left_out():
         await method(object())
 
 
+async def test_arguments_whose_names_python_does_not_allow_get_others():
+    properties = {"from": {"type": "string"}, "max-size": {}, "max_size": {}, "self": {}}
+    method = method_of(
+        ToolSpec(name="f", description="", parameters={"properties": properties}), call
+    )
+    assert list(inspect.signature(method).parameters) == [
+        *("self", "from_", "max_size", "max_size_", "self_")
+    ]
+    sent = await method(object(), from_="a", max_size=1, max_size_=2, self_=3)
+    assert sent == {"from": "a", "max-size": 1, "max_size": 2, "self": 3}
+    assert describe(method, source="x", skips_self=True).schema["function"]["description"] == "F."
+
+
 def test_pydantic_schemas_are_understood():
     definitions = {"Mode": {"enum": ["fast", "slow"], "type": "string", "title": "Mode"}}
     schema = {

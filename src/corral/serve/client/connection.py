@@ -76,6 +76,11 @@ class Connection:
         return self._lost is not None
 
     @property
+    def closing_code(self) -> int | None:
+        """The code the connection was closed with; None while it is open or without one."""
+        return self._lost.code if self._lost is not None else None
+
+    @property
     def has_unread(self) -> bool:
         """Whether the server said something that nobody has read."""
         return bool(self._inbox)

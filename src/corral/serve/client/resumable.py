@@ -7,6 +7,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from corral.errors import CorralError
 from corral.serve.client.address import Address
 from corral.serve.client.connection import (
     Connection,
@@ -26,7 +27,8 @@ from corral.serve.client.errors import (
 from corral.serve.client.options import ClientOptions
 from corral.serve.client.plain import TOO_LARGE, session_lost, timed_out
 
-TAKEN_OVER, WRONG_TOKEN, NO_SUCH_SESSION, IDLE_TOO_LONG, FULL = 4001, 4003, 4004, 4008, 1013
+GOOD_BYE = 1000
+TAKEN_OVER, WRONG_TOKEN, NO_SUCH_SESSION, IDLE_TOO_LONG = 4001, 4003, 4004, 4008
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 LONGEST_SILENCE_S = 15.0
@@ -123,6 +125,8 @@ class ResumableLink:
         self._last_answered = 0
         self._is_ending = False
         self._attaching: asyncio.Task[None] | None = None
+        self._lost: Exception | None = None
+        """Why the session is over for good."""
         self.reattachments = 0
         connection.on_lost = self._ended
 
@@ -134,8 +138,7 @@ class ResumableLink:
     @property
     def is_lost(self) -> bool:
         """Whether the session is over for good."""
-        task = self._attaching
-        return task is not None and task.done() and task.exception() is not None
+        return self._lost is not None
 
     async def request(self, frame: Frame, *, deadline: float) -> Frame:
         """Have a request executed exactly once, and return its answer.
@@ -177,11 +180,24 @@ class ResumableLink:
             await asyncio.wait({task}, timeout=self._options.close_timeout_s)
             task.cancel()
         self._connection.on_lost = None
+        while not self.is_lost and now() < deadline and not await self._is_goodbye_heard(deadline):
+            try:
+                await self._attach_once(deadline)
+            except (ServerUnreachableError, ConnectionLost, ProtocolError, TimeoutError):
+                await asyncio.sleep(FIRST_PAUSE_S)
+            except SessionLostError:
+                break  # what was to be freed is free
+        await self._connection.close(max(0.1, deadline - now()))
+
+    async def _is_goodbye_heard(self, deadline: float) -> bool:
+        """Say good-bye on the connection there is; whether the server confirmed it."""
+        connection = self._connection
         text = encode({"type": "close", "id": self._last_id + 1})
         with contextlib.suppress(ConnectionLost, TimeoutError):
-            await self._connection.send(text, deadline=deadline)
-            await self._connection.wait_closed(max(0.1, deadline - now()))
-        await self._connection.close(max(0.1, deadline - now()))
+            await connection.send(text, deadline=deadline)
+            # On a half-open connection nothing ever comes; leave time for another one.
+            await connection.wait_closed(max(0.1, (deadline - now()) / 2))
+        return connection.closing_code == GOOD_BYE
 
     def drop(self) -> None:
         """Give the session up; the server is told, if that works at once."""
@@ -242,7 +258,8 @@ class ResumableLink:
             await asyncio.wait({task}, timeout=max(0.0, deadline - now()))
             if not task.done():
                 raise timed_out(frame)
-            task.result()
+        if self._lost is not None:
+            raise self._lost
         return self._connection
 
     def _ended(self, lost: ConnectionLost) -> None:
@@ -251,17 +268,22 @@ class ResumableLink:
         reason = self._over(lost)
         if reason is None:
             self._attach_again()
-        elif not self._is_ending:
-            self._attaching = _failed(SessionLostError(reason))
+        else:
+            self._lost = SessionLostError(reason)
 
     def _attach_again(self) -> None:
         task = self._attaching
         if self._is_ending or (task is not None and not task.done()) or self.is_lost:
             return
         self._attaching = asyncio.create_task(self._attach())
-        self._attaching.add_done_callback(_retrieve)
 
     async def _attach(self) -> None:
+        try:
+            await self._attach_within_lease()
+        except CorralError as error:
+            self._lost = error
+
+    async def _attach_within_lease(self) -> None:
         """Attach over a new connection, as often as it takes within the lease."""
         until = now() + self._hello.lease_s
         pause = FIRST_PAUSE_S
@@ -299,7 +321,8 @@ class ResumableLink:
             raise
         self._connection = connection
         self.reattachments += 1
-        connection.on_lost = self._ended
+        if not self._is_ending:
+            connection.on_lost = self._ended
         if connection.is_lost:  # between the hello and here
             raise ConnectionLost(None, "lost again at once")
 
@@ -342,17 +365,3 @@ def _in_background(work: Any) -> None:
     task = asyncio.create_task(work)
     _goodbyes.add(task)  # the loop itself holds tasks only weakly
     task.add_done_callback(_goodbyes.discard)
-
-
-def _retrieve(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled():
-        task.exception()  # whoever asks next for an answer gets it
-
-
-def _failed(error: Exception) -> "asyncio.Task[None]":
-    async def fail() -> None:
-        raise error
-
-    task = asyncio.create_task(fail())
-    task.add_done_callback(_retrieve)
-    return task

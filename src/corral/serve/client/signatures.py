@@ -65,13 +65,15 @@ def method_of(
     spec: ToolSpec, call: Callable[[Any, dict[str, Any]], Awaitable[Any]]
 ) -> Callable[..., Awaitable[Any]]:
     """An asynchronous method that has the tool's signature and passes its arguments to ``call``."""
-    text = _text(spec)
-    signature = _signature(spec)
+    names = _parameter_names(spec)
+    text = _text(spec, names)
+    signature = _signature(spec, names)
+    remote_names = {python: remote for remote, python in names.items()}
 
     async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         bound = signature.bind(self, *args, **kwargs)
-        arguments = dict(bound.arguments)
-        del arguments["self"]
+        del bound.arguments["self"]
+        arguments = {remote_names[name]: value for name, value in bound.arguments.items()}
         return await call(self, arguments)
 
     function = cast("Any", method)
@@ -128,14 +130,14 @@ def resolved(schema: Any, definitions: Schema) -> Schema:
 
 def docstring(text: ToolText, returns: str | None = None) -> str:
     """A docstring that reads back as ``text``."""
-    description = text.description
-    for candidate in (description, " ".join(description.split())):
-        written = _written(candidate, text.arguments, returns)
-        if read_docstring(written) == ToolText(
-            description=candidate, arguments=text.arguments, returns=returns
-        ):
+    for description in (text.description, " ".join(text.description.split())):
+        written = _written(description, text.arguments, returns)
+        wanted = ToolText(description=description, arguments=text.arguments, returns=returns)
+        if read_docstring(written) == wanted:
             return written
-    return _written(re.sub(r"[:\-]+(?=\s|$)", " ", " ".join(description.split())), text.arguments)
+    # Whatever looks like a section or a rule of a docstring is written as plain words.
+    words = re.sub(r"[:\-]+(?=\s|$)", " ", " ".join(text.description.split()))
+    return _written(words, text.arguments)
 
 
 def _written(description: str, arguments: Mapping[str, str], returns: str | None = None) -> str:
@@ -146,20 +148,17 @@ def _written(description: str, arguments: Mapping[str, str], returns: str | None
     if returns:
         written += f"\n\nReturns:\n    {returns}"
     return written
-    return _written(re.sub(r"[:\-]+(?=\s|$)", " ", " ".join(description.split())), text.arguments)
 
 
-def _written(description: str, arguments: Mapping[str, str], returns: str | None = None) -> str:
-    written = description
-    if arguments:
-        entries = "\n".join(f"    {name}: {told}" for name, told in arguments.items())
-        written += f"\n\nArgs:\n{entries}"
-    if returns:
-        written += "\n\nReturns:\n" + "\n".join(f"    {line}" for line in returns.splitlines())
-    return written
+def _parameter_names(spec: ToolSpec) -> dict[str, str]:
+    """What Python calls each argument: ``from`` and ``max-size`` are no names of parameters."""
+    names: dict[str, str] = {}
+    for name in spec.parameters.get("properties") or {}:
+        names[name] = python_name(name, taken=["self", *names.values()])
+    return names
 
 
-def _text(spec: ToolSpec) -> ToolText:
+def _text(spec: ToolSpec, names: Mapping[str, str]) -> ToolText:
     """What the docstring has to say; MCP descriptions are often whole docstrings themselves."""
     told = (
         read_docstring(spec.description) if spec.description.strip() else ToolText(description="")
@@ -167,7 +166,7 @@ def _text(spec: ToolSpec) -> ToolText:
     properties: Any = spec.parameters.get("properties") or {}
     definitions: Any = spec.parameters.get("$defs") or {}
     arguments = {
-        name: _argument_text(name, resolved(schema, definitions), told.arguments.get(name))
+        names[name]: _argument_text(name, resolved(schema, definitions), told.arguments.get(name))
         for name, schema in properties.items()
     }
     description = told.description or f"{spec.name.replace('_', ' ').strip().capitalize()}."
@@ -186,7 +185,7 @@ def _argument_text(name: str, schema: Schema, told: str | None) -> str:
     return text
 
 
-def _signature(spec: ToolSpec) -> inspect.Signature:
+def _signature(spec: ToolSpec, names: Mapping[str, str]) -> inspect.Signature:
     properties: Any = spec.parameters.get("properties") or {}
     definitions: Any = spec.parameters.get("$defs") or {}
     required = set(spec.parameters.get("required") or ())
@@ -196,18 +195,18 @@ def _signature(spec: ToolSpec) -> inspect.Signature:
     for name, schema in properties.items():
         hint = hint_of(schema, definitions)
         if name in required:
-            needed.append(inspect.Parameter(name, kind, annotation=hint))
+            needed.append(inspect.Parameter(names[name], kind, annotation=hint))
         else:
             # A default of null may be written by the model; any other is the server's business.
             is_null = isinstance(schema, Mapping) and schema.get("default", LEFT_OUT) is None
             default = None if is_null else LEFT_OUT
-            optional.append(inspect.Parameter(name, kind, annotation=hint, default=default))
+            optional.append(inspect.Parameter(names[name], kind, annotation=hint, default=default))
     ordered = [*needed, *optional]
-    if optional and [parameter.name for parameter in ordered] != list(properties):
+    if optional and [parameter.name for parameter in ordered] != list(names.values()):
         # The order of the schema is what the model sees; Python then wants keywords.
         by_name = {parameter.name: parameter for parameter in ordered}
         named_only = inspect.Parameter.KEYWORD_ONLY
-        ordered = [by_name[name].replace(kind=named_only) for name in properties]
+        ordered = [by_name[name].replace(kind=named_only) for name in names.values()]
     returns = inspect.Signature.empty if spec.returns is None else hint_of(spec.returns)
     self = inspect.Parameter("self", kind)
     return inspect.Signature([self, *ordered], return_annotation=returns)
