@@ -1,5 +1,6 @@
 """What is left out is what git leaves out: every case is put to git itself."""
 
+import random
 import subprocess
 from pathlib import Path
 
@@ -41,6 +42,24 @@ RULES = {
 def test_a_rule_means_what_it_means_to_git(tmp_path: Path, rules: str):
     make(tmp_path, {".gitignore": rules})
     assert kept(tmp_path) == kept_by_git(tmp_path)
+
+
+PARTS = ["a.txt", "*.log", "docs", "build", "*", "**", "src", "x", "?.txt", "[a-z]*", "[!d]*", "z*"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rules_made_up_mean_what_they_mean_to_git(tmp_path: Path, seed: int):
+    draw = random.Random(seed)
+    make(tmp_path, {})
+    for _ in range(10):
+        rules = [
+            draw.choice(["", "", "/", "!"])
+            + "/".join(draw.choices(PARTS, k=draw.randint(1, 3)))
+            + draw.choice(["", "/"])
+            for _ in range(draw.randint(1, 4))
+        ]
+        (tmp_path / ".gitignore").write_text("\n".join(rules), encoding="utf-8")
+        assert kept(tmp_path) == kept_by_git(tmp_path), rules
 
 
 def test_a_rule_in_a_folder_holds_below_it_and_overrules_those_above(tmp_path: Path):

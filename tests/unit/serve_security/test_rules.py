@@ -1,4 +1,8 @@
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from corral.errors import UsageError
 from corral.serve.security_rules import (
@@ -177,3 +181,16 @@ def test_rules_come_from_the_environment_and_an_empty_variable_is_no_token():
         allowed_origins=("https://c.org",),
         is_public_allowed=True,
     )
+
+
+PIECES = ["localhost", "127.0.0.1", "[::1]", "[", "]", ":", "@", "/", "http://", ".", "evil.com"]
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=6).map("".join)
+
+
+@given(host=TEXTS, origin=TEXTS)
+def test_no_header_is_too_strange_to_be_judged(host: str, origin: str):
+    rules = SecurityRules()
+    if is_host_allowed(rules, host):
+        assert is_loopback(re.sub(r":\d*$", "", host))
+    if is_origin_allowed(rules, origin, host):
+        assert host.lower() in f"{origin.lower()}:80 {origin.lower()}:443"
