@@ -134,8 +134,10 @@ async def test_tool_client(tool_world: ServerProcess) -> None:
 def test_openenv_validate(world: str, mode: str) -> None:
     with served("corral", world, "--mode", mode, "--sessions", "1") as server:
         ran = subprocess.run(
-            [sys.executable, "-c", "from openenv.cli.__main__ import main; main()"]
-            + ["validate", "--url", server.url, "--json"],
+            [
+                *(sys.executable, "-c", "from openenv.cli.__main__ import main; main()"),
+                *("validate", "--url", server.url, "--json"),
+            ],
             capture_output=True,
             text=True,
             timeout=100,

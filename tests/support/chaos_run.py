@@ -45,6 +45,7 @@ class Report:
     """The first difference of each session that saw something else."""
     losses: Counter[str] = field(default_factory=Counter[str])
     """Exceptions by type."""
+    loss_texts: Counter[str] = field(default_factory=Counter[str])
     events: Counter[str] = field(default_factory=Counter[str])
     kills: int = 0
     leaked: int = 0
@@ -104,6 +105,9 @@ async def _play(url: str, seed: int, steps: int, options: ClientOptions, report:
                     report.answers += 1
             except Exception as error:  # noqa: BLE001 – each kind is counted, and judged later
                 report.losses[type(error).__name__] += 1
+                report.loss_texts[
+                    f"{type(error).__name__}: {error} (after {len(seen)} answers)"
+                ] += 1
                 if not isinstance(error, SessionLostError | ServerUnreachableError):
                     report.different.append(f"{seed}: {type(error).__name__}: {error}")
                     return

@@ -5,13 +5,15 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 _TESTS = Path(__file__).resolve().parent.parent
 
@@ -31,6 +33,7 @@ class ServerProcess:
     """``implementation`` and ``world``, and options for ``serve_world``."""
     port: int
     process: subprocess.Popen[bytes] | None = None
+    log: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
 
     @property
     def url(self) -> str:
@@ -46,11 +49,13 @@ class ServerProcess:
                 *(implementation, world, str(self.port), *options),
             ],
             env=os.environ | {"PYTHONPATH": str(_TESTS), "OMP_NUM_THREADS": "1"},
+            stdout=self.log,
+            stderr=self.log,
         )
         deadline = time.monotonic() + ready_within_s
         while True:
             if self.process.poll() is not None:
-                raise RuntimeError(f"the server ended at once: {list(self.arguments)}")
+                raise RuntimeError(f"the server {list(self.arguments)} ended: {self.said()}")
             try:
                 with urllib.request.urlopen(f"{self.url}/health", timeout=1):
                     return
@@ -61,6 +66,11 @@ class ServerProcess:
                     self.kill()
                     raise
                 time.sleep(0.05)
+
+    def said(self) -> str:
+        """The end of what it logged."""
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")[-4000:]
 
     def kill(self) -> None:
         """End it as a crash would."""
@@ -78,3 +88,4 @@ def served(*arguments: str) -> Iterator[ServerProcess]:
         yield server
     finally:
         server.kill()
+        server.log.close()
