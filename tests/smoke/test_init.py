@@ -1,5 +1,6 @@
 """``corral init demo && cd demo``, its two commands as printed, and the official client plays."""
 
+import json
 import re
 import socket
 import subprocess
@@ -49,6 +50,22 @@ def test_its_tests_pass_with_the_command_of_the_readme(demo: Path):
     )
     assert ran.returncode == 0, ran.stderr
     assert "Ran 5 tests" in ran.stderr
+
+
+def test_the_official_validator_passes_the_package(demo: Path):
+    ran = subprocess.run(
+        ["openenv", "validate", ".", "--skip-build", "--json"],
+        cwd=demo,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ran.returncode == 0, ran.stdout
+    results = json.loads(ran.stdout)["results"]
+    statuses = {result["check_id"]: result["status"] for result in results}
+    assert statuses["static.manifest"] == "pass"
+    assert not {"fail", "error"} & set(statuses.values())
 
 
 @pytest.mark.parametrize("name", ["demo", "x" * LONGEST_NAME])
