@@ -60,6 +60,8 @@ class ChaosProxy:
 
     async def __aexit__(self, *_: object) -> None:
         tasks = list(self._tasks)
+        if tasks:
+            await asyncio.wait(tasks, timeout=0.5)  # what is about to end leaves no socket open
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -100,8 +102,8 @@ class ChaosProxy:
                     target.transport.abort()
                     return
                 if chaos.strikes("half_open"):
-                    source.transport.pause_reading()
-                    target.transport.pause_reading()
+                    for end in (source, target):
+                        end.transport.pause_reading()
                     await asyncio.sleep(60)
                 if chaos.strikes("drop"):
                     continue
