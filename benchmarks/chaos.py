@@ -16,7 +16,7 @@ from support.chaos import Plan
 from support.chaos_run import PLAIN, RESUMING, run_chaos
 from support.server_process import served
 
-LEASE_S = 10.0
+LEASE_S = 20.0
 
 
 def main() -> None:

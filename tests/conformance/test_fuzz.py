@@ -7,6 +7,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_a_session_works_after_all_that(fuzzed: ServerProcess) -> None:
 
 
 @pytest.mark.parametrize("mode", ["simulation", "production"])
-def test_openapi_document_under_schemathesis(mode: str) -> None:
+def test_openapi_document_under_schemathesis(mode: str, tmp_path: Path) -> None:
     pytest.importorskip("schemathesis")
     with served("corral", "probe", "--mode", mode) as server:
         ran = subprocess.run(
@@ -67,5 +68,6 @@ def test_openapi_document_under_schemathesis(mode: str) -> None:
             capture_output=True,
             text=True,
             timeout=110,
+            cwd=tmp_path,  # it leaves a folder behind
         )
     assert ran.returncode == 0, ran.stdout[-5000:] + ran.stderr[-2000:]
