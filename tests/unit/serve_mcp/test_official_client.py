@@ -1,12 +1,14 @@
 """The official MCP client against our server, and beside OpenEnv's own."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import httpx
 import mcp.types as types
 import pytest
+import websockets
 from mcp import ClientSession, McpError
 from mcp.client.streamable_http import streamable_http_client
 from openenv.core.generic_client import GenericEnvClient
@@ -129,29 +131,34 @@ async def test_an_episode_starts_with_what_the_header_says():
             assert text_of(await client.call_tool("turn", {"to": 12})) == "open"
 
 
-async def test_the_reward_of_an_mcp_episode_is_fetched_over_the_websocket():
+@pytest.mark.parametrize("who_leaves_first", ["agent", "runner"])
+async def test_whoever_runs_the_agent_gets_the_reward_over_the_websocket(who_leaves_first: str):
+    app = create_app(Safe)
+    slots = app.state.sessions.slots
     async with (
-        served(create_app(Safe)) as address,
+        served(app) as address,
         httpx.AsyncClient() as http,
-        streamable_http_client(f"http://{address}/mcp", http_client=http) as (
-            read,
-            write,
-            session_id,
-        ),
-        ClientSession(read, write) as client,
+        AsyncExitStack() as agent,
     ):
+        read, write, session_id = await agent.enter_async_context(
+            streamable_http_client(f"http://{address}/mcp", http_client=http)
+        )
+        client = await agent.enter_async_context(ClientSession(read, write))
         await client.initialize()
         await client.call_tool("turn", {"to": 7})
-        import json
-
-        import websockets
-
-        async with websockets.connect(
-            f"ws://{address}/ws?session_id={session_id()}", proxy=None
-        ) as socket:
+        url = f"ws://{address}/ws?session_id={session_id()}"
+        async with websockets.connect(url, proxy=None) as socket:
+            if who_leaves_first == "agent":
+                await agent.aclose()
             await socket.send(json.dumps({"type": "step", "data": {"type": "finish"}}))
             answer = json.loads(await socket.recv())
-        assert answer["data"]["reward"] == 1.0
+            assert answer["data"]["reward"] == 1.0
+            await socket.send(json.dumps({"type": "close"}))
+        if who_leaves_first == "runner":
+            assert slots.active_sessions == 1
+            assert text_of(await client.call_tool("turn", {"to": 1})) == "shut after 2"
+            await agent.aclose()
+        await until(lambda: slots.active_sessions == 0)
 
 
 async def test_openenv_clients_play_on_the_same_server_at_the_same_time():
