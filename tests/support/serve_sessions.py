@@ -109,12 +109,9 @@ class Peer:
     async def closed(self, within_s: float = 10.0) -> int:
         """The code with which the server closes."""
         async with asyncio.timeout(within_s):
-            try:
-                while True:
-                    await self.socket.recv()
-            except websockets.ConnectionClosed as closed:
-                assert closed.rcvd is not None
-                return closed.rcvd.code
+            async for _ in self.socket:
+                pass
+        return self.socket.close_code
 
 
 @asynccontextmanager
@@ -130,5 +127,5 @@ async def peer(address: str, *, is_extended: bool = False, query: str = "") -> A
 async def until(condition: Any, within_s: float = 5.0) -> None:
     """Wait until something is so."""
     async with asyncio.timeout(within_s):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the condition is the server's
             await asyncio.sleep(0.01)

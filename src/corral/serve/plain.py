@@ -53,6 +53,6 @@ class PlainDialogue:
     async def _leave(self) -> None:
         session = self._session
         session.connection = None
-        if session.owner is Owner.SOCKET:
+        if session.owner is Owner.SOCKET or session.is_closing:
             await self._sessions.end(session)
         await self._socket.close(GOOD_BYE_CODE)

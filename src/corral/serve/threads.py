@@ -20,6 +20,7 @@ Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 _STOP: Final = object()
 _numbers = itertools.count(1)
 _RESULTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Results]" = WeakKeyDictionary()
+_STARTS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Starts]" = WeakKeyDictionary()
 
 
 class Results:
@@ -54,11 +55,34 @@ class Results:
                 future.set_result(value)
 
 
+class Starts:
+    """Wakes the threads that got calls, all of them when the event loop has done its round.
+
+    A thread that wakes earlier only fights the event loop for the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[EnvironmentThread, Any]] = []
+
+    def put(self, thread: "EnvironmentThread", job: Any) -> None:
+        """Hand a call over; called on the event loop."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._start)
+        self._waiting.append((thread, job))
+
+    def _start(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for thread, job in waiting:
+            thread.take(job)
+
+
 class EnvironmentThread:
     """Runs the calls of one session, one after the other, in a thread of their own."""
 
     def __init__(self, *, name: str) -> None:
-        self._results = _results_of(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._results = _RESULTS.setdefault(loop, Results())
+        self._starts = _STARTS.setdefault(loop, Starts())
         self._jobs: SimpleQueue[Any] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,6 +111,10 @@ class EnvironmentThread:
             loop.call_soon_threadsafe(lambda: [task.cancel() for task in self._tasks])
 
     def _put(self, job: Any) -> None:
+        self._starts.put(self, job)
+
+    def take(self, job: Any) -> None:
+        """Wake the thread for a call."""
         self._jobs.put(job)
         loop = self._loop
         if loop is not None and not loop.is_closed():
@@ -161,7 +189,3 @@ def _carried(error: BaseException) -> BaseException:
     carrier = RuntimeError(f"{type(error).__name__}: {error}")
     carrier.__cause__ = error
     return carrier
-
-
-def _results_of(loop: asyncio.AbstractEventLoop) -> Results:
-    return _RESULTS.setdefault(loop, Results())

@@ -7,12 +7,18 @@ whole are unmasked and queued at once, and answers are framed and written at onc
 which sees whole frames only, so that both ways agree on where a frame begins.
 """
 
+import asyncio
 import struct
-from typing import Any, Final
+from collections import deque
+from typing import Any, Final, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import apply_mask
 from websockets.protocol import State
+
+try:
+    from websockets.speedups import apply_mask
+except ImportError:  # a platform without the compiled one
+    from websockets.utils import apply_mask
 
 _MAX_WAITING: Final = 16
 """Messages; only then is the client made to wait."""
@@ -26,6 +32,7 @@ class QuickWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.queue = cast("asyncio.Queue[Any]", _Queue(self.loop))
         self._received = bytearray()
         """The beginning of a frame, once frames are taken apart here."""
         self._is_framed = False
@@ -89,6 +96,33 @@ class QuickWebSocketProtocol(WebSocketsSansIOProtocol):
             or self.conn.state is not State.OPEN
             or self.conn.current_size is not None
         )
+
+
+class _Queue:
+    """What uvicorn asks of a queue with one reader and no end."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._items: deque[Any] = deque()
+        self._reader: asyncio.Future[None] | None = None
+
+    def put_nowait(self, item: Any) -> None:
+        self._items.append(item)
+        reader, self._reader = self._reader, None
+        if reader is not None and not reader.done():
+            reader.set_result(None)
+
+    async def get(self) -> Any:
+        while not self._items:
+            self._reader = self._loop.create_future()
+            await self._reader
+        return self._items.popleft()
+
+    def empty(self) -> bool:
+        return not self._items
+
+    def qsize(self) -> int:
+        return len(self._items)
 
 
 def _payload(received: bytearray) -> tuple[int, int]:

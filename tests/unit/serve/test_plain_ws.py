@@ -5,11 +5,11 @@ import json
 
 import httpx
 import pytest
-from support.serve_sessions import Awkward, Do, Seen, peer, until
-from support.served_app import served
 
 from corral.serve import create_app
 from corral.worlds.guess_number import GuessNumber
+from support.serve_sessions import Awkward, Do, Seen, peer, until
+from support.served_app import served
 
 
 def _app(**options):
