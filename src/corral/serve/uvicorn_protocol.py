@@ -53,11 +53,12 @@ class QuickWebSocketProtocol(WebSocketsSansIOProtocol):
             if start == 0:
                 return  # the length itself is still to come
             end = start + length
-            if length > (self.config.ws_max_size or length) or not received[1] & _MASKED:
-                end = len(received)  # a violation: uvicorn says so, and the rest does not matter
+            is_wrong = length > self.config.ws_max_size or not received[1] & _MASKED
+            if is_wrong:
+                end = len(received)  # uvicorn says so and closes; the rest does not matter
             if len(received) < end:
                 return
-            if received[0] == _WHOLE_TEXT and not self._is_slow():
+            if received[0] == _WHOLE_TEXT and not is_wrong and not self._is_slow():
                 text = apply_mask(received[start:end], received[start - 4 : start])
                 del received[:end]
                 self.curr_msg_data_type = "text"
