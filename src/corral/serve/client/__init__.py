@@ -1,4 +1,10 @@
-"""Talk to environment servers: clients, launchers, and remote worlds as environments."""
+"""Talk to environment servers: clients, launchers, and remote worlds as environments.
+
+What looks at tools, and with them at pydantic, is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from corral.serve.client.address import Address, address_of, is_loopback
 from corral.serve.client.env_client import EnvClient, StepResult, SyncEnvClient
@@ -19,9 +25,16 @@ from corral.serve.client.errors import (
     ToolCallError,
 )
 from corral.serve.client.launchers import DockerImage, Launcher, LocalProcess, Space
-from corral.serve.client.mcp_client import MCPToolClient
 from corral.serve.client.options import ClientOptions
-from corral.serve.client.remote import RemoteEnvironment
+
+if TYPE_CHECKING:
+    from corral.serve.client.mcp_client import MCPToolClient
+    from corral.serve.client.remote import RemoteEnvironment
+
+_HOMES = {
+    "MCPToolClient": "corral.serve.client.mcp_client",
+    "RemoteEnvironment": "corral.serve.client.remote",
+}
 
 __all__ = [
     "ActionError",
@@ -52,3 +65,9 @@ __all__ = [
     "address_of",
     "is_loopback",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'corral.serve.client' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
