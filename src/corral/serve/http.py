@@ -1,5 +1,6 @@
 """The HTTP routes: what the server is, and single calls to environments that live no longer."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic_core import to_json
 
 from corral.serve import http_models as models
-from corral.serve.faults import Code, InvalidRequest, ServeFault, execution_fault
+from corral.serve.faults import Code, InvalidRequest, ServeFault, StepTimeout, execution_fault
 from corral.serve.sessions import Sessions
 from corral.serve.settings import Mode
 from corral.serve.world import Observed
@@ -45,7 +46,9 @@ def _add_descriptions(app: FastAPI, sessions: Sessions) -> None:
     async def metadata() -> dict[str, Any]:
         """What the environment is; asked of an environment once at most."""
         described = getattr(kind, "metadata", None)
-        own: dict[str, Any] = await described() if described is not None else {}
+        own: dict[str, Any] = {}
+        if described is not None:
+            own = await _limited(sessions, "get_metadata", described())
         return {
             "name": kind.name,
             "description": kind.description,
@@ -154,11 +157,26 @@ def _asker(sessions: Sessions, env_name: str) -> Callable[..., Awaitable[Any]]:
         if call_once is None or not hasattr(getattr(kind, "cls", None), method):
             raise HTTPException(501, f"{method} is not supported for this environment")
         try:
-            return await call_once(method, *arguments)
+            return await _limited(sessions, method, call_once(method, *arguments))
         except IndexError:
             raise HTTPException(400, f"Invalid task index: {arguments[1:]}") from None
 
     return ask
+
+
+async def _limited(sessions: Sessions, method: str, call: Awaitable[Any]) -> Any:
+    """What a method of a short-lived environment gives, within the limit of a step."""
+    limit = sessions.settings.step_timeout_s
+    what = f"{sessions.kind.name}.{method}"
+    try:
+        async with asyncio.timeout(limit):
+            return await call
+    except TimeoutError:
+        raise StepTimeout(what, limit) from None
+    except (IndexError, ServeFault):
+        raise
+    except Exception as error:
+        raise execution_fault(what, error, is_debug=sessions.settings.is_debug) from error
 
 
 def _split(split: Any) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class OpenEnvKind:
     is_one_thread: bool = False
     """Whether all instances share one thread."""
     is_debug: bool = False
+    _metadata: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     _shared: list[EnvironmentThread] = field(default_factory=list[EnvironmentThread], repr=False)
 
     async def construct(self) -> "OpenEnvWorld":
@@ -82,6 +83,16 @@ class OpenEnvKind:
             return await thread.submit(run)
         finally:
             self._release(thread)
+
+    async def metadata(self) -> dict[str, Any]:
+        """What the class says about itself, if it does; asked of one instance, once."""
+        written = getattr(self.cls, "get_metadata", None)
+        if written is None or _is_from_openenv_base(written):
+            return {}
+        if not self._metadata:
+            fields = to_jsonable_python(await self.call_once("get_metadata"))
+            self._metadata.update(fields)
+        return self._metadata
 
     def _thread(self) -> EnvironmentThread:
         if not self.is_one_thread:

@@ -73,6 +73,42 @@ async def test_errors_over_http_are_typed(path: str, body: dict, status: int) ->
             assert "hunter2" not in response.text
 
 
+async def test_tasks_are_listed_where_the_class_lists_them() -> None:
+    class Tasked(Awkward):
+        made = 0
+
+        def __init__(self) -> None:
+            type(self).made += 1
+            super().__init__()
+
+        def list_splits(self) -> list[str]:
+            return ["train", "hard"]
+
+        def get_task(self, split: str, index: int) -> dict[str, object]:
+            return {"id": f"{split}-{[0, 1][index]}"}
+
+        def get_metadata(self) -> dict[str, str]:
+            return {"name": "tasked", "description": "With tasks."}
+
+    app = create_app(Tasked, Do, Seen, env_name="tasked")
+    async with served(app) as address, _client(address) as http:
+        assert (await http.get("/list_environments")).json() == ["tasked"]
+        splits = (await http.get("/TASKED/splits")).json()
+        assert splits == [
+            {"name": "train", "type": "train"},
+            {"name": "hard", "type": "validation"},
+        ]
+        task = {"split": "train", "index": 1}
+        assert (await http.post("/tasked/task", json=task)).json() == {"task": {"id": "train-1"}}
+        missing = await http.post("/tasked/task", json={**task, "index": 7})
+        assert missing.status_code == 400
+        assert (await http.post("/tasked/num_tasks", json=task)).status_code == 501
+        Tasked.made = 0
+        for _ in range(3):
+            assert (await http.get("/metadata")).json()["description"] == "With tasks."
+        assert Tasked.made == 1
+
+
 async def test_production_has_no_calls_over_http() -> None:
     app = create_app(Awkward, Do, Seen, mode="production")
     async with served(app) as address, _client(address) as http:
