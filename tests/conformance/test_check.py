@@ -25,9 +25,9 @@ NEEDS_MORE = {
 }
 
 
-def examine(url: str, probes: Probes, *, is_thorough: bool = False) -> list[Verdict]:
-    target = Target(url=url, probes=probes, refusal_wait_s=5.0)
-    return asyncio.run(run_checks(target, is_thorough=is_thorough))
+def examine(url: str, probes: Probes, *, timeout_s: float = 10.0) -> list[Verdict]:
+    target = Target(url=url, probes=probes, timeout_s=timeout_s, refusal_wait_s=5.0)
+    return asyncio.run(run_checks(target))
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +60,23 @@ def test_only_what_is_not_there_is_skipped(probes: dict[str, Probes]) -> None:
     assert skipped["production"] == NEEDS_MORE["production"]
 
 
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_large_frames_pass_both_ways(probes: dict[str, Probes], implementation: str) -> None:
+    large = [check for check in CHECKS if check.id in ("large-observation", "large-action")]
+    with served(implementation, "probe", "--sessions", "2") as server:
+        target = Target(url=server.url, probes=probes["probe"])
+        verdicts = asyncio.run(run_checks(target, checks=large, is_thorough=True))
+    assert [(v.id, v.status, v.came) for v in verdicts] == [
+        ("large-observation", Status.PASSED, ""),
+        ("large-action", Status.PASSED, ""),
+    ]
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_found_by_its_check_and_no_other(
     broken: ServerProcess, probes: dict[str, Probes], fault: str
 ) -> None:
-    verdicts = examine(f"{broken.url}/{fault}", probes["broken"])
+    verdicts = examine(f"{broken.url}/{fault}", probes["broken"], timeout_s=3.0)
     assert {v.id for v in verdicts if v.status is Status.FAILED} == FAULTS[fault]
 
 

@@ -228,7 +228,7 @@ class Server:
             case "slow" if self.fault == "slow-step-blocks":
                 time.sleep(2.0)  # noqa: ASYNC251 – this is the fault
             case "slow":
-                await asyncio.sleep(0.4)
+                await asyncio.sleep(0.3)
             case "break":
                 self.is_breaking = True
             case "add":

@@ -7,7 +7,7 @@ from corral.serve.check.target import Target, error_of
 from corral.serve.check.verdict import Check, CheckFailed, CheckSkipped, make_check, require
 from corral.serve.check.wire import Closed, Silence, Socket
 
-_QUIET_S = 0.5
+_QUIET_S = 0.3
 
 
 async def silent_first(target: Target) -> None:

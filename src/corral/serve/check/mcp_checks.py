@@ -250,7 +250,7 @@ async def _require_refused(socket: Any, sent: str) -> None:
             came=came,
             expected="an error frame with the code SESSION_ERROR",
         )
-        end = await socket.receive(5.0)
+        end = await socket.receive()
         require(isinstance(end, Closed), sent="nothing, after that", came=end, expected="a close")
     finally:
         await socket.leave()

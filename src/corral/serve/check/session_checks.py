@@ -20,7 +20,7 @@ async def capacity_refusal(target: Target) -> None:
     """A session too many gets CAPACITY_REACHED with both numbers, then the close."""
     async with _all_slots_taken(target) as (sockets, refused, came):
         _require_refusal(came, len(sockets))
-        end = await refused.receive(5.0)
+        end = await refused.receive()
         require(
             isinstance(end, Closed),
             sent="nothing, after CAPACITY_REACHED",
@@ -79,7 +79,7 @@ async def factory_error(target: Target) -> None:
             came=came,
             expected="an error frame with the code FACTORY_ERROR and a factory_name",
         )
-        end = await failed.receive(5.0)
+        end = await failed.receive()
         require(isinstance(end, Closed), sent="nothing, after that", came=end, expected="a close")
     finally:
         await failed.leave()
