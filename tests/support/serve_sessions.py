@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import websockets
@@ -109,8 +109,9 @@ class Peer:
     async def closed(self, within_s: float = 10.0) -> int:
         """The code with which the server closes."""
         async with asyncio.timeout(within_s):
-            async for _ in self.socket:
-                pass
+            with suppress(websockets.ConnectionClosed):
+                async for _ in self.socket:
+                    pass
         return self.socket.close_code
 
 
