@@ -44,7 +44,9 @@ class Report:
     different: list[str] = field(default_factory=list[str])
     """The first difference of each session that saw something else."""
     losses: Counter[str] = field(default_factory=Counter[str])
-    """Exceptions by type."""
+    """Exceptions by type, of episodes that were under way."""
+    refused_resets: int = 0
+    """While the server was not there; tried again."""
     loss_texts: Counter[str] = field(default_factory=Counter[str])
     events: Counter[str] = field(default_factory=Counter[str])
     kills: int = 0
@@ -76,12 +78,11 @@ async def run_chaos(
         # Evenly over the episodes: by answers, as seconds mean something else on each machine.
         marks = [sessions * steps * (place + 1) // (kills + 1) for place in range(kills)]
         moments = [partial(_has_answers, report, mark) for mark in marks]
-        killing = asyncio.create_task(supervisor.run(moments))
-        async with asyncio.timeout(time_limit_s):
-            await asyncio.gather(
-                *(_play(proxy.url, seed, steps, options, report) for seed in range(sessions))
-            )
-            await killing
+        # A group: where the server cannot be started again, the run ends instead of waiting.
+        async with asyncio.timeout(time_limit_s), asyncio.TaskGroup() as group:
+            group.create_task(supervisor.run(moments))
+            for seed in range(sessions):
+                group.create_task(_play(proxy.url, seed, steps, options, report))
     report.events, report.kills = proxy.counts, supervisor.kills
     report.leaked = await _leaked(server.url, within_s=lease_s + 10.0)
     report.seconds = time.monotonic() - started
@@ -104,6 +105,10 @@ async def _play(url: str, seed: int, steps: int, options: ClientOptions, report:
                     seen.append((found["place"], found["sight"]))
                     report.answers += 1
             except Exception as error:  # noqa: BLE001 – each kind is counted, and judged later
+                if not seen and isinstance(error, ServerUnreachableError):
+                    report.refused_resets += 1  # no episode was under way
+                    await asyncio.sleep(0.2)
+                    continue
                 report.losses[type(error).__name__] += 1
                 report.loss_texts[
                     f"{type(error).__name__}: {error} (after {len(seen)} answers)"
@@ -111,8 +116,6 @@ async def _play(url: str, seed: int, steps: int, options: ClientOptions, report:
                 if not isinstance(error, SessionLostError | ServerUnreachableError):
                     report.different.append(f"{seed}: {type(error).__name__}: {error}")
                     return
-                if isinstance(error, ServerUnreachableError):
-                    await asyncio.sleep(0.2)
             for place, (one, other) in enumerate(zip(seen, expected, strict=False)):
                 if one != other:
                     report.different.append(f"{seed}: {one} instead of {other} at step {place}")
