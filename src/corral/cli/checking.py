@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.output import emit, say, screen, table
-from corral.errors import UsageError, require
+from corral.errors import UsageError
 
 if TYPE_CHECKING:
     from corral.serve.check import Verdict
@@ -38,15 +38,13 @@ def check(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Examine a server, or a world served for the purpose, as its OpenEnv peers rely on it.
+    """Examine a server, or a world, as its OpenEnv peers rely on it.
 
     Exit code 0 if nothing failed, 1 otherwise.
 
     Example: corral check http://127.0.0.1:8000
     """
     is_url = what.startswith(("http://", "https://", "ws://", "wss://"))
-    for module in ("websockets",) if is_url else ("websockets", "uvicorn", "fastapi"):
-        require(module, extra="serve")
     from corral.serve.check import Probes, Status, Target, run_checks
 
     target = Target(

@@ -32,7 +32,7 @@ def push(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Push an environment to a Hugging Face Space, or its image to a registry.
+    """Push an environment to a Space or a registry.
 
     Example: corral push --repo-id owner/name --dry-run
     """

@@ -15,7 +15,7 @@ def init(
     ] = Path(),
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Make a package with an environment, a server, an image, tests and a README.
+    """Make a package: environment, server, image, tests.
 
     Example: corral init my_world
     """

@@ -55,13 +55,10 @@ def serve(
     """
     from dataclasses import replace
 
-    from corral.errors import require
     from corral.serve.running import ServeOptions, free_port
     from corral.serve.running import serve as run
-    from corral.serve.security_rules import rules_from_environment
+    from corral.serve.security_rules import check_bind, rules_from_environment
 
-    for module in ("uvicorn", "fastapi", "websockets"):
-        require(module, extra="serve")
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     rules = rules_from_environment()
     rules = replace(
@@ -69,6 +66,7 @@ def serve(
         token=token or rules.token,
         is_public_allowed=allow_public or rules.is_public_allowed,
     )
+    check_bind(host, rules)  # before anything is said
     options = ServeOptions(
         env=env,
         host=host,

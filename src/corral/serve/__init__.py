@@ -24,17 +24,7 @@ __all__ = ["Action", "Environment", "Observation", "State", "create_app"]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'corral.serve' has no attribute {name!r}")
-    try:
-        return getattr(import_module(_HOMES[name]), name)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("corral"):
-            raise
-        from corral.errors import MissingExtraError
-
-        raise MissingExtraError(
-            f"corral.serve.{name} needs {error.name!r}, which is not installed. Install it with: "
-            "pip install 'corral[serve]'"
-        ) from error
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

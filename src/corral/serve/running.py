@@ -73,7 +73,7 @@ def serve(options: ServeOptions, rules: SecurityRules) -> None:
     """
     import uvicorn
 
-    check_bind(options.host, rules)
+    check_bind(options.host, rules)  # again, for those who come without the command
     if options.workers < 1:
         raise UsageError(f"workers={options.workers}: give 1 or more.")
     allow_many_sockets()
@@ -97,9 +97,10 @@ def server_settings() -> dict[str, Any]:
 
     Frames are small and mostly unlike each other, so compressing them costs more than it saves.
     """
-    from corral.serve.uvicorn_protocol import QuickWebSocketProtocol
+    from corral.serve.uvicorn_protocol import PromptHttpProtocol, QuickWebSocketProtocol
 
     return {
+        "http": PromptHttpProtocol,
         "ws": QuickWebSocketProtocol,
         "ws_per_message_deflate": False,
         "ws_max_size": MAX_FRAME_BYTES,

@@ -8,7 +8,7 @@ from corral.cli import main as main_module
 from corral.cli.main import app
 
 
-@pytest.mark.parametrize("command", ["train", "eval", "play", "list"])
+@pytest.mark.parametrize("command", ["train", "eval", "play", "serve", "check", "init", "push", "list"])
 def test_the_help_of_each_command_has_an_example(corral, command: str):
     ran = corral(command, "--help")
     assert ran.code == 0
@@ -22,6 +22,10 @@ def test_the_help_lists_every_command(corral):
         "train",
         "eval",
         "play",
+        "serve",
+        "check",
+        "init",
+        "push",
         "list",
     }
 
