@@ -207,7 +207,7 @@ class Session:
         log = self._log
         assert log is not None
         for _ in range(_MAX_REPLAYS):
-            link = await self._open(now() + self._options.queue_timeout_s)
+            link = await self._open_again(now() + self._options.queue_timeout_s)
 
             async def ask(again: Frame, link: Link = link) -> Frame:
                 return await link.request(again, deadline=now() + limit_s)
@@ -225,6 +225,18 @@ class Session:
                 link.drop()
                 lost = again
         raise lost
+
+    async def _open_again(self, until: float) -> Link:
+        """Open a session on a server that was there a moment ago, and may be starting again."""
+        pause_s = 0.05
+        while True:
+            try:
+                return await self._open(until)
+            except ServerUnreachableError:
+                if now() + pause_s >= until:
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _open(self, until: float) -> Link:
         """Connect, and open a session where the server tells when it has a slot."""
