@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-
 from support.chaos import Plan
 from support.chaos_run import PLAIN, RESUMING, Report, run_chaos
 from support.server_process import served

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from corral.serve import http_models as models
 from corral.serve.faults import Code, InvalidRequest, ServeFault, StepTimeout, execution_fault
@@ -14,6 +15,9 @@ from corral.serve.sessions import Sessions
 from corral.serve.settings import Mode
 from corral.serve.world import Observed
 
+_UNREADABLE: dict[int | str, dict[str, Any]] = {
+    400: {"model": models.Refusal, "description": "The body is no text"},
+}
 _FAILURES: dict[int | str, dict[str, Any]] = {
     500: {"model": models.ErrorResponse, "description": "The environment failed"},
     504: {"model": models.ErrorResponse, "description": "The environment took too long"},
@@ -31,6 +35,7 @@ def add_routes(app: FastAPI, sessions: Sessions) -> None:
     if sessions.settings.mode is Mode.SIMULATION:
         _add_calls(app, sessions)
     app.add_exception_handler(ServeFault, _answer_fault)
+    app.add_exception_handler(RequestValidationError, _answer_invalid)
     app.add_exception_handler(Exception, _answer_bug)
 
 
@@ -74,7 +79,7 @@ def _add_calls(app: FastAPI, sessions: Sessions) -> None:
         "/reset",
         tags=["Environment Control"],
         response_model=models.ObservedResponse,
-        responses=_FAILURES,
+        responses=_UNREADABLE | _FAILURES,
     )
     async def reset(request: models.ResetRequest | None = None) -> Response:
         """Reset a new environment, and close it. Episodes are played over ``/ws``."""
@@ -85,7 +90,7 @@ def _add_calls(app: FastAPI, sessions: Sessions) -> None:
         "/step",
         tags=["Environment Control"],
         response_model=models.ObservedResponse,
-        responses=_FAILURES,
+        responses=_UNREADABLE | _FAILURES,
     )
     async def step(request: models.StepRequest) -> Response:
         """Step a new environment, and close it. Episodes are played over ``/ws``."""
@@ -202,6 +207,18 @@ def _observed(observed: Observed) -> Response:
 
 def _json(content: Any) -> Response:
     return Response(to_json(content, inf_nan_mode="null"), media_type="application/json")
+
+
+async def _answer_invalid(request: Request, error: Exception) -> Response:
+    """Say what is wrong with a body, also where what it holds is no JSON (NaN)."""
+    assert isinstance(error, RequestValidationError)
+    problems = error.errors()
+    try:
+        content = to_json({"detail": problems}, inf_nan_mode="null", fallback=str)
+    except (PydanticSerializationError, UnicodeError):
+        shown = ("type", "loc", "msg")
+        content = to_json({"detail": [{key: one[key] for key in shown} for one in problems]})
+    return Response(content, status_code=422, media_type="application/json")
 
 
 async def _answer_fault(request: Request, fault: Exception) -> JSONResponse:

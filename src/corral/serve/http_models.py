@@ -10,7 +10,7 @@ class ResetRequest(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    seed: Annotated[int, Field(ge=0)] | None = None
+    seed: Annotated[int, Field(ge=0, strict=True)] | None = None
     episode_id: Annotated[str, Field(max_length=255)] | None = None
 
 

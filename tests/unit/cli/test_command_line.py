@@ -8,7 +8,9 @@ from corral.cli import main as main_module
 from corral.cli.main import app
 
 
-@pytest.mark.parametrize("command", ["train", "eval", "play", "serve", "check", "init", "push", "list"])
+@pytest.mark.parametrize(
+    "command", ["train", "eval", "play", "serve", "check", "init", "push", "list"]
+)
 def test_the_help_of_each_command_has_an_example(corral, command: str):
     ran = corral(command, "--help")
     assert ran.code == 0
@@ -18,16 +20,7 @@ def test_the_help_of_each_command_has_an_example(corral, command: str):
 
 def test_the_help_lists_every_command(corral):
     listed = corral("--help").out.partition("Commands:")[2]
-    assert {line.split()[0] for line in listed.strip().splitlines()} == {
-        "train",
-        "eval",
-        "play",
-        "serve",
-        "check",
-        "init",
-        "push",
-        "list",
-    }
+    assert {line.split()[0] for line in listed.strip().splitlines()} == set(COMMANDS)
 
 
 def test_the_version_is_the_library_s(corral):

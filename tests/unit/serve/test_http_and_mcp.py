@@ -73,6 +73,24 @@ async def test_errors_over_http_are_typed(path: str, body: dict, status: int) ->
             assert "hunter2" not in response.text
 
 
+@pytest.mark.parametrize(
+    "body",
+    ['{"action":NaN}', '{"action":1e400}', '{"a":"\\ud800"}', '{"action":{},"timeout_s":NaN}', "{"],
+)
+async def test_a_body_that_is_no_request_is_the_requests_fault(body: str) -> None:
+    async with served(create_app(Awkward, Do, Seen)) as address, _client(address) as http:
+        response = await http.post(
+            "/step", content=body, headers={"content-type": "application/json"}
+        )
+        assert response.status_code == 422
+        assert {"type", "loc", "msg"} <= response.json()["detail"][0].keys()
+
+
+async def test_a_seed_is_a_number() -> None:
+    async with served(create_app(Awkward, Do, Seen)) as address, _client(address) as http:
+        assert (await http.post("/reset", json={"seed": False})).status_code == 422
+
+
 async def test_tasks_are_listed_where_the_class_lists_them() -> None:
     class Tasked(Awkward):
         made = 0
