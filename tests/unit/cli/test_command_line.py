@@ -8,9 +8,10 @@ from corral.cli import main as main_module
 from corral.cli.main import app
 
 
-@pytest.mark.parametrize(
-    "command", ["train", "eval", "play", "serve", "check", "init", "push", "list"]
-)
+COMMANDS = ["train", "eval", "play", "serve", "check", "init", "push", "list"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_help_of_each_command_has_an_example(corral, command: str):
     ran = corral(command, "--help")
     assert ran.code == 0
