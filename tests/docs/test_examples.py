@@ -147,6 +147,7 @@ CHECKS = {
     "corral": run_corral,
     "make": check_target,
     "pip": check_install,
+    ".venv/bin/corral": run_corral,
     ".venv/bin/python": check_pytest,
 }
 
