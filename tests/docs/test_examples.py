@@ -193,6 +193,7 @@ CHECKS = {
     "python": run_python,
     "make": check_target,
     "pip": check_install,
+    ".venv/bin/corral": run_corral,
     ".venv/bin/python": check_pytest,
 }
 
