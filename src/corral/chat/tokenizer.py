@@ -46,6 +46,7 @@ class Tokenizer(Protocol):
 
 def encode(tokenizer: Tokenizer, text: str) -> list[int]:
     """The ids of ``text`` as it stands: nothing is added before or after."""
+    text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no text
     return [int(token) for token in tokenizer.encode(text, add_special_tokens=False)]
 
 

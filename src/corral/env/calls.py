@@ -12,6 +12,9 @@ from corral.env.threads import run_in_thread
 from corral.env.tools import Tool, discover_tools, refuse_clashes, tool_of
 from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
 
+_BLOCKS = frozenset({"text", "image", "image_url", "audio", "input_audio", "video"})
+"""Types of content blocks; a list of other mappings is data, and shown as text."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
@@ -86,7 +89,7 @@ class BoundTools:
         except INFRASTRUCTURE_ERRORS as error:
             raise InfrastructureFault(f"{tool.source}: {type(error).__name__}: {error}") from error
         except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
-            return _error(str(error))
+            return _error(str(error) or type(error).__name__)
 
     async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str | list[Any]:
         function = tool.function or getattr(self._instance, tool.function_name)
@@ -128,6 +131,10 @@ def _error(text: str) -> ToolResult:
 def _content(value: Any) -> str | list[Any]:
     if isinstance(value, list):
         blocks = cast("list[Any]", value)
-        if blocks and all(isinstance(block, Mapping) and "type" in block for block in blocks):
+        if blocks and all(_is_block(block) for block in blocks):
             return blocks
     return str(cast("object", value))
+
+
+def _is_block(value: object) -> bool:
+    return isinstance(value, Mapping) and cast("Mapping[str, Any]", value).get("type") in _BLOCKS

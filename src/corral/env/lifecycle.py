@@ -5,6 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
+from copy import deepcopy
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, cast
@@ -133,7 +134,9 @@ async def call_reset(
     check_reset_columns(environment, row)
     what = f"{type(environment).__name__}.reset"
     with environment_boundary(what):
-        value = await run_user_code(cast("Any", environment).reset, dict(row), executor=executor)
+        # Members of a group play one row at the same time: what one changes, no other may see.
+        own = deepcopy(dict(row))
+        value = await run_user_code(cast("Any", environment).reset, own, executor=executor)
     if value is None or isinstance(value, str | list):
         return cast("Observation", value)
     raise UsageError(

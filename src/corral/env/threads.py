@@ -82,7 +82,7 @@ async def run_in_thread(
     context = contextvars.copy_context()
 
     def run() -> Result:
-        return context.run(_without_stop_iteration, function)
+        return context.run(_as_plain_exception, function)
 
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(executor or environment_threads(), run)
@@ -102,9 +102,14 @@ async def run_user_code(
     return await value if inspect.isawaitable(value) else value
 
 
-def _without_stop_iteration(function: Callable[[], Result]) -> Result:
+def _as_plain_exception(function: Callable[[], Result]) -> Result:
     try:
         return function()
     except StopIteration as error:
         # A future refuses to carry StopIteration, and whoever awaits it would wait for ever.
         raise RuntimeError(f"StopIteration: {error.value}") from error
+    except Exception:
+        raise
+    except BaseException as error:
+        # In a thread of its own, user code that exits or is cancelled can mean only itself.
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error

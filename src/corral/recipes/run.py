@@ -8,7 +8,6 @@ the stage it was in, from that stage's newest checkpoint.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +20,7 @@ from corral.recipes.models import build_model
 from corral.recipes.recipe import Recipe
 from corral.recipes.reporting import write_report
 from corral.rollout.seeds import derive
-from corral.track import RunFolder, StageResult, Tracker
+from corral.track import RunFolder, StageResult, Tracker, set_aside
 from corral.training import GRPOTrainer, SFTTrainer
 from corral.worlds import World, find_world
 
@@ -184,13 +183,3 @@ def newest_model(folder: Path) -> Path | None:
     """The model of the latest finished stage of a run folder; None for any other folder."""
     candidates = [folder / "models" / stage for stage in ("grpo", "sft", "base")]
     return next((path for path in candidates if (path / "config.json").is_file()), None)
-
-
-def set_aside(path: Path) -> Path | None:
-    """Rename what is at ``path`` to the first free ``<path>.N``; returns the new name."""
-    if not path.exists():
-        return None
-    candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
-    free = next(candidate for candidate in candidates if not candidate.exists())
-    path.rename(free)
-    return free

@@ -5,7 +5,7 @@ from corral.track.episodes import SavedEpisode, read_episodes, write_episodes
 from corral.track.metrics_file import MetricLine
 from corral.track.progress import ProgressTracker
 from corral.track.report import render_report, write_report
-from corral.track.run_folder import EpisodeFile, RunFolder
+from corral.track.run_folder import EpisodeFile, RunFolder, set_aside
 from corral.track.summary import StageResult, versions
 from corral.track.tracker import (
     CombinedTracker,
@@ -29,6 +29,7 @@ __all__ = [
     "combine",
     "read_episodes",
     "render_report",
+    "set_aside",
     "versions",
     "write_atomically",
     "write_episodes",

@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +217,13 @@ def _checked_stage(stage: str) -> str:
             f"stage={stage!r} cannot be part of a file name: use letters, digits, '.', '_' and '-'."
         )
     return stage
+
+
+def set_aside(path: Path) -> Path | None:
+    """Rename what is at ``path`` to the first free ``<path>.N``; returns the new name."""
+    if not path.exists():
+        return None
+    candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    free = next(candidate for candidate in candidates if not candidate.exists())
+    path.rename(free)
+    return free

@@ -68,7 +68,12 @@ def load_checkpoint(
 
 def checkpoints(folder: Path) -> list[Path]:
     """Complete checkpoints in ``folder``, oldest step first."""
-    found = [path for path in folder.glob(f"{PREFIX}*") if (path / "state.json").is_file()]
+    found = [
+        path
+        for path in folder.glob(f"{PREFIX}*")
+        # A copy that somebody put beside them (checkpoint-10-best) is none of ours.
+        if path.name.removeprefix(PREFIX).isdecimal() and (path / "state.json").is_file()
+    ]
     return sorted(found, key=step_of)
 
 

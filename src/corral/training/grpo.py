@@ -5,6 +5,7 @@ The whole method is :meth:`GRPOTrainer.train`, to be read top to bottom::
     tasks -> play -> score -> advantages -> samples -> optimiser step(s) -> new weights -> ...
 """
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -41,6 +42,8 @@ from corral.training.reference import Reference
 from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import TaskSource, rows_of
+
+logger = logging.getLogger(__name__)
 
 Factory = Callable[[], Any]
 
@@ -142,7 +145,11 @@ class GRPOTrainer:
         self._publish_weights()
         losses: list[float] = []
         while self.state.global_step < self.state.max_steps:
-            generation = self._play(self.state.global_step // self.plan.steps)
+            try:
+                generation = self._play(self.state.global_step // self.plan.steps)
+            except BaseException:
+                self.session.save_what_is_new()
+                raise
             losses += self._learn(generation)
             self._publish_weights()
             # A generation that feeds several steps is played again after a resume, so checkpoints
@@ -184,13 +191,18 @@ class GRPOTrainer:
         return generation
 
     def _save_episodes(self, generation: Generation) -> None:
-        if self.args.save_episodes and self.accelerator.is_main_process:
+        if not (self.args.save_episodes and self.accelerator.is_main_process):
+            return
+        try:
             self.run_folder.write_episodes(
                 self.session.stage,
                 self.state.global_step + 1,
                 generation.episodes(),
                 advantages=generation.advantages.values,
             )
+        except Exception:
+            # A full disk, or a column that cannot be written, must not cost the training.
+            logger.exception("The episodes of step %d are not saved", self.state.global_step + 1)
 
     # Learn
 

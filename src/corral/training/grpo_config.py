@@ -44,13 +44,14 @@ class GRPOConfig(OptimizationConfig):
     """Extra arguments of every template rendering, such as ``enable_thinking``."""
     model_init_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Passed to ``from_pretrained`` when the model is given as text."""
-    disable_dropout: bool = False
-    """Set every dropout of the model to 0."""
+    disable_dropout: bool = True
+    """Set every dropout of the model to 0, as in sampling: else the policy that plays is not the
+    one that is trained, and the importance correction weighs the difference down to nothing."""
     max_batch: int = Field(default=64, ge=1)
     """Conversations the built-in engine decodes at the same time."""
 
     # Sample
-    temperature: float = Field(default=1.0, gt=0)
+    temperature: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Logits are divided by it, in sampling and in the loss."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Smallest probability mass kept, most likely tokens first."""
@@ -68,9 +69,9 @@ class GRPOConfig(OptimizationConfig):
     """Weight of the KL term to the reference model; 0: no reference model."""
     epsilon: float = Field(default=0.2, ge=0)
     """Lower clip of the ratio."""
-    epsilon_high: float | None = None
+    epsilon_high: float | None = Field(default=None, ge=0)
     """Upper clip of the ratio (for cispo the cap itself); None: ``epsilon``."""
-    delta: float | None = None
+    delta: float | None = Field(default=None, gt=0)
     """Cap of the ratio where the advantage is negative (two-sided clip); None: off."""
     importance_sampling_level: Literal["token", "sequence"] = "token"
     """Ratio of each token, or one of the whole sequence."""
@@ -90,14 +91,15 @@ class GRPOConfig(OptimizationConfig):
     """vespo: decay of the weight, advantage negative."""
     top_entropy_quantile: float = Field(default=1.0, gt=0, le=1)
     """Share of the highest-entropy tokens that get a gradient."""
-    entropy_coef: float = 0.0
+    entropy_coef: float = Field(default=0.0, allow_inf_nan=False)
     """Weight of the entropy bonus."""
     off_policy_mask_threshold: float | None = None
     """Drop sequences with negative advantage that drifted further than this; None: keep all."""
     mask_truncated_completions: bool = False
     """Leave episodes that a token limit cut out of the loss and its normaliser."""
     importance_sampling_correction: bool = True
-    """Weigh tokens by learner probability over sampling probability, per ``..._mode``."""
+    """Weigh tokens by learner probability over sampling probability, per ``..._mode``. Without
+    effect where sampling keeps a part of the distribution only (top_p, top_k, min_p, penalty)."""
     importance_sampling_mode: Literal[
         "token_truncate", "token_mask", "sequence_truncate", "sequence_mask"
     ] = "sequence_mask"
@@ -134,6 +136,11 @@ class GRPOConfig(OptimizationConfig):
         if value not in LOSSES:
             raise ValueError(f"loss_type={value!r}: choose one of {', '.join(sorted(LOSSES))}.")
         return value
+
+    def is_sampling_filtered(self) -> bool:
+        """Whether tokens are drawn from something else than the model's (tempered) distribution."""
+        is_cut = self.top_p < 1 or self.top_k > 0 or bool(self.min_p)
+        return is_cut or self.repetition_penalty != 1
 
     @model_validator(mode="after")
     def _batch_is_given_once(self) -> "GRPOConfig":

@@ -1,5 +1,7 @@
 """The learner: a model, its optimiser and its schedule, advanced one optimiser step at a time."""
 
+import logging
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
@@ -25,6 +27,8 @@ from corral.rollout.seeds import derive
 from corral.training.checkpoint import drop_checkpoints_after, load_checkpoint, save_checkpoint
 from corral.training.models import disable_dropout, train_last_blocks
 from corral.training.optimization import OptimizationConfig, make_optimizer, rate_schedule
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -161,7 +165,16 @@ class Learner:
             total += loss.detach()
         grad_norm = self._clip()
         rate = self._set_rate()
-        self._optimizer.step()
+        if math.isfinite(grad_norm):
+            self._optimizer.step()
+        else:
+            # One such update would destroy the weights, and the next checkpoints with them.
+            logger.warning(
+                "Step %d: the gradient's norm is %s, so the weights stay as they are. If this "
+                "happens again, look for infinite rewards or lower learning_rate.",
+                self.step + 1,
+                grad_norm,
+            )
         self._optimizer.zero_grad(set_to_none=True)
         return self._advance(total, grad_norm, rate)
 

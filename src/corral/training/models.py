@@ -94,11 +94,18 @@ def chat_format(
     )
 
 
+_DROPOUT_NUMBERS = ("attention_dropout", "activation_dropout", "hidden_dropout", "dropout")
+"""What layers of transformers call the probability that they hand to a function."""
+
+
 def disable_dropout(model: nn.Module) -> None:
-    """Set the probability of every dropout module to 0."""
+    """Set the probability of every dropout to 0: of modules, and of layers that keep a number."""
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
+        for name in _DROPOUT_NUMBERS:
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
 
 
 def train_last_blocks(model: nn.Module, count: int) -> None:

@@ -123,7 +123,9 @@ class PolicyStep:
             )
 
     def _ratio(self, tokens: TokenBatch) -> ImportanceRatio | None:
-        if not self.config.importance_sampling_correction:
+        # The sampler's logprobs are those of what top-p and the like left of the distribution. The
+        # ratio to the whole one would shrink with every token until nothing is learned.
+        if not self.config.importance_sampling_correction or self.config.is_sampling_filtered():
             return None
         return importance_ratio(
             tokens,

@@ -1,14 +1,17 @@
 """One stage of training in its run folder: where it is, what it logs, how it resumes."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
 from corral.chat import ChatFormat
-from corral.track import JsonlTracker, RunFolder, Tracker, combine
+from corral.track import JsonlTracker, RunFolder, Tracker, combine, set_aside
 from corral.training.checkpoint import checkpoints, step_of
 from corral.training.learner import Learner
 from corral.training.saving import save_pretrained
 from corral.training.state import TrainerState
+
+logger = logging.getLogger(__name__)
 
 
 class Session:
@@ -44,7 +47,20 @@ class Session:
             self._tracker.log(self.state.global_step, metrics, self.stage)
 
     def resume(self, wanted: bool | str | Path | None) -> None:
-        """Go to a checkpoint, or with True to the newest one; forget what came after it."""
+        """Go to a checkpoint, or with True to the newest one; forget what came after it.
+
+        A fresh start puts an earlier run that has checkpoints of this stage aside.
+        """
+        is_fresh = not wanted and not self._learner.step
+        if self._is_main and is_fresh and checkpoints(self.checkpoint_folder):
+            aside = set_aside(self.run_folder.path)
+            logger.warning(
+                "%s holds an earlier run, which is now %s. To go on with it: "
+                "train(resume_from_checkpoint=True).",
+                self.run_folder.path,
+                aside,
+            )
+        self._learner.accelerator.wait_for_everyone()
         self.run_folder.create()
         if wanted is True:
             found = checkpoints(self.checkpoint_folder)
@@ -71,6 +87,12 @@ class Session:
         """Make sure that the last step has a checkpoint."""
         if self.state.global_step not in map(step_of, checkpoints(self.checkpoint_folder)):
             self.save()
+
+    def save_what_is_new(self) -> None:
+        """Keep the steps since the last checkpoint: something went wrong between two steps."""
+        # With several processes only this one may have failed, and saving waits for all.
+        if self.state.global_step and self._learner.accelerator.num_processes == 1:
+            self.finish()
 
     def save(self) -> None:
         """Write a checkpoint of the present step."""

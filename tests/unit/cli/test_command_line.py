@@ -7,7 +7,6 @@ import corral as library
 from corral.cli import main as main_module
 from corral.cli.main import app
 
-
 COMMANDS = ["train", "eval", "play", "serve", "check", "init", "push", "list"]
 
 

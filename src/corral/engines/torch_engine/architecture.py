@@ -38,6 +38,11 @@ def inspect_model(model: nn.Module) -> Architecture:
     """Read a model's configuration and ``forward``, or raise UsageError where it cannot be run."""
     # The layers of LoRA (peft) sit inside the base model: calling it skips only the wrapper.
     unwrap: Callable[[], nn.Module] | None = getattr(model, "get_base_model", None)
+    if unwrap is not None and getattr(model.active_peft_config, "is_prompt_learning", False):
+        raise UsageError(
+            "Prompt learning puts tokens before the prompt that the PyTorch engine would not see. "
+            "Use LoRA."
+        )
     base = model if unwrap is None else unwrap()
     name = type(base).__name__
     config = _text_config(base)
