@@ -17,7 +17,8 @@ demo: $(VENV)/.runtime
 test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.development
 	$(BIN)/python -m pytest tests/unit -n 2 -q
-	$(BIN)/python -m pytest tests/smoke tests/invariant tests/conformance tests/docs -n 2 -q -m "not learning"
+	$(BIN)/python -m pytest tests/smoke tests/invariant tests/serving tests/conformance tests/docs \
+		-n 2 -q -m "not learning and not stress"
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .

@@ -117,6 +117,7 @@ async def test_every_episode_is_the_undisturbed_one(name: str, tally: str):
     assert sum(chaos.struck.values()) > 0
 
 
+@pytest.mark.stress
 async def test_no_slot_is_left_behind(tally: str):
     async with ChaosProxy(tally, Chaos(cut=0.02, duplicate=0.1)) as url:
         await asyncio.gather(*(play(url, start, OPTIONS) for start in range(SESSIONS)))
@@ -127,6 +128,7 @@ async def test_no_slot_is_left_behind(tally: str):
     await asyncio.gather(*(env.close() for env in clients))
 
 
+@pytest.mark.stress
 async def test_without_resume_every_loss_is_told(tally: str):
     plain = ClientOptions(offers_resume=False, message_timeout_s=5.0)
     chaos = Chaos(cut=0.05, seed=3)

@@ -543,6 +543,7 @@ async def test_close_during_a_request_ends_it():
             await step
 
 
+@pytest.mark.stress
 async def test_thousands_of_calls_wait_at_once_without_a_thread_each():
     waiting = 2000
     asked: list[Peer] = []

@@ -108,6 +108,7 @@ async def test_fifty_pipelined_frames_are_answered_in_order() -> None:
         (_frame(0x81, b"\xff\xfe"), 1007),  # no UTF-8
         (struct.pack("!BBQ", 0x81, 0xFF, 17 * 2**20) + b"1234", 1009),  # larger than allowed
     ],
+    ids=["unmasked", "reserved-bits", "no-opcode", "no-utf8", "too-large"],
 )
 async def test_violations_close_with_their_code(frame: bytes, code: int) -> None:
     async with _served() as address, _raw(address) as (reader, writer):
