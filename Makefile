@@ -1,5 +1,6 @@
 # make demo   watch a model learn Wordle          make test   pass the tests
 # make check  lint, types, imports, spelling      make install   only make the environment
+# make conformance  serving, against the official package
 # make bench  slow tools, and a GRPO step against TRL
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test check install bench clean
+.PHONY: demo test conformance check install bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -17,8 +18,13 @@ demo: $(VENV)/.runtime
 test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.development
 	$(BIN)/python -m pytest tests/unit -n 2 -q
-	$(BIN)/python -m pytest tests/smoke tests/invariant tests/serving tests/conformance tests/docs \
+	$(BIN)/python -m pytest tests/smoke tests/invariant tests/serving tests/docs \
 		-n 2 -q -m "not learning and not stress"
+
+# Against the official OpenEnv package; its server takes seconds to start each time.
+conformance: export OMP_NUM_THREADS = 1
+conformance: $(VENV)/.development
+	$(BIN)/python -m pytest tests/conformance -n 2 -q
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .
