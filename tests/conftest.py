@@ -1,12 +1,18 @@
 """Fixtures all tiers share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 # Before anything imports the hub's client: no test asks a hub, so none waits for one.
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+# A shell ignores Ctrl-C for what it starts in the background, and children inherit that; tests that
+# interrupt processes of their own would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 
