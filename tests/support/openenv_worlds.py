@@ -3,7 +3,6 @@
 The same classes are served by the official server and by Corral's.
 """
 
-import random
 import threading
 import time
 from typing import Any
@@ -13,6 +12,8 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.mcp_environment import MCPEnvironment
 from openenv.core.env_server.types import Action, Observation, State
 from pydantic import Field
+
+from support.walk_world import walk_on
 
 _counting = threading.Lock()
 
@@ -172,53 +173,4 @@ class ToolWorld(MCPEnvironment):
         return State(episode_id=self._episode_id, step_count=self._step)
 
 
-class WalkAction(Action):
-    """Where to go."""
-
-    direction: int = Field(ge=-1, le=1)
-
-
-class WalkObservation(Observation):
-    """Where one is, and what one sees there."""
-
-    place: int
-    sight: int
-
-
-class WalkWorld(Environment):
-    """A seeded random walk: equal seeds and actions give equal observations."""
-
-    SUPPORTS_CONCURRENT_SESSIONS = True
-    REPLAYABLE = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._random = random.Random(0)
-        self._place = self._step = 0
-        self._episode_id: str | None = None
-
-    def reset(
-        self, seed: int | None = None, episode_id: str | None = None, **kwargs: Any
-    ) -> WalkObservation:
-        """Start at 0 with a new stream of chance."""
-        self._random, self._place, self._step = random.Random(seed), 0, 0
-        self._episode_id = episode_id
-        return self._see()
-
-    def step(
-        self, action: WalkAction, timeout_s: float | None = None, **kwargs: Any
-    ) -> WalkObservation:
-        """Go there, and be blown about."""
-        self._step += 1
-        self._place += action.direction + self._random.randint(-2, 2)
-        return self._see()
-
-    def _see(self) -> WalkObservation:
-        return WalkObservation(
-            place=self._place, sight=self._random.getrandbits(31), reward=float(self._place)
-        )
-
-    @property
-    def state(self) -> State:
-        """Episode and steps."""
-        return State(episode_id=self._episode_id, step_count=self._step)
+WalkAction, WalkObservation, WalkWorld = walk_on(Environment, Action, Observation, State)

@@ -2,15 +2,17 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, TypeVar, cast
 
 from corral.env.arguments import ArgumentError
 from corral.env.threads import run_in_thread
 from corral.env.tools import Tool, discover_tools, refuse_clashes, tool_of
 from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
+
+Result = TypeVar("Result")
 
 _BLOCKS = frozenset({"text", "image", "image_url", "audio", "input_audio", "video"})
 """Types of content blocks; a list of other mappings is data, and shown as text."""
@@ -76,33 +78,24 @@ class BoundTools:
             InfrastructureFault: What the tool stands on failed (a connection, a time-out): that
                 says nothing about the model.
         """
-        tool = self._tool_set.find(name)
-        if tool is None:
-            return _error(f"Tool {name} not found.")
-        try:
-            checked = tool.arguments.check(arguments)
-            return ToolResult(content=await self._run(tool, checked))
-        except ArgumentError as error:
-            return _error(str(error))
-        except InfrastructureFault:
-            raise
-        except INFRASTRUCTURE_ERRORS as error:
-            raise InfrastructureFault(f"{tool.source}: {type(error).__name__}: {error}") from error
-        except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
-            return _error(str(error) or type(error).__name__)
+        came = await attempt(self._tool_set, name, arguments, self._run)
+        if isinstance(came, CallFailure):
+            # The Python repr is what models of this trainer contract have always been shown.
+            return ToolResult(content=repr({"error": came.message}), is_error=True)
+        return ToolResult(content=came)
 
     async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str | list[Any]:
         function = tool.function or getattr(self._instance, tool.function_name)
         if tool.is_async:
-            return _content(await function(**arguments))
+            return content_of(await function(**arguments))
 
         def run() -> Any:
             value = function(**arguments)
-            return value if inspect.isawaitable(value) else _content(value)
+            return value if inspect.isawaitable(value) else content_of(value)
 
         value = await self._in_thread(tool, run)
         # A plain wrapper around an async function hands back what is yet to be awaited.
-        return _content(await value) if inspect.isawaitable(value) else value
+        return content_of(await value) if inspect.isawaitable(value) else value
 
     async def _in_thread(self, tool: Tool, run: Callable[[], Any]) -> Any:
         if tool.function is not None:
@@ -123,12 +116,42 @@ def tools_of(
     return ToolSet([*(tool_of(function) for function in standalone), *own])
 
 
-def _error(text: str) -> ToolResult:
-    # The Python repr is what models of this trainer contract have always been shown.
-    return ToolResult(content=repr({"error": text}), is_error=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFailure:
+    """Why a call gave nothing."""
+
+    message: str
+    kind: Literal["execution_error", "invalid_args", "tool_not_found"]
 
 
-def _content(value: Any) -> str | list[Any]:
+async def attempt(
+    tools: ToolSet,
+    name: str,
+    arguments: object,
+    run: Callable[[Tool, Mapping[str, Any]], Awaitable[Result]],
+) -> Result | CallFailure:
+    """Find a tool, check the arguments and ``run`` it; whose mistake it was is told, not raised.
+
+    Raises:
+        InfrastructureFault: What the tool stands on failed.
+    """
+    tool = tools.find(name)
+    if tool is None:
+        return CallFailure(message=f"Tool {name} not found.", kind="tool_not_found")
+    try:
+        return await run(tool, tool.arguments.check(arguments))
+    except ArgumentError as error:
+        return CallFailure(message=str(error), kind="invalid_args")
+    except InfrastructureFault:
+        raise
+    except INFRASTRUCTURE_ERRORS as error:
+        raise InfrastructureFault(f"{tool.source}: {type(error).__name__}: {error}") from error
+    except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
+        return CallFailure(message=str(error) or type(error).__name__, kind="execution_error")
+
+
+def content_of(value: Any) -> str | list[Any]:
+    """What a tool returned, as the content of its message."""
     if isinstance(value, list):
         blocks = cast("list[Any]", value)
         if blocks and all(_is_block(block) for block in blocks):

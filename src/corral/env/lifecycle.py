@@ -198,7 +198,7 @@ def metrics(environment: object) -> dict[str, float]:
 async def close(environment: object, *, executor: Executor | None = None) -> None:
     """Let the environment free what it holds; a failure to do so is logged, not raised."""
     function = getattr(environment, CLOSE, None)
-    if not callable(function) or _required_parameters(function):
+    if not callable(function) or required_parameters(function):
         return
     try:
         with environment_boundary(f"{type(environment).__name__}.close"):
@@ -228,7 +228,7 @@ def _check_factory(factory: object, what: str) -> None:
             f"The environment factory {what} is async. Make the instance in a plain function, and "
             "connect in `async def reset`."
         )
-    missing = _required_parameters(factory)
+    missing = required_parameters(factory)
     if missing:
         values = ", ".join(f"{name}=..." for name in missing)
         raise UsageError(
@@ -240,7 +240,7 @@ def _check_factory(factory: object, what: str) -> None:
 def _check_get_reward(instance: Any, name: str) -> None:
     if not callable(instance.get_reward):
         raise UsageError(f"{name}.get_reward must be a method: def get_reward(self) -> float")
-    missing = _required_parameters(instance.get_reward)
+    missing = required_parameters(instance.get_reward)
     if missing:
         raise UsageError(
             f"{name}.get_reward is called without arguments, but needs {', '.join(missing)}. "
@@ -248,7 +248,8 @@ def _check_get_reward(instance: Any, name: str) -> None:
         )
 
 
-def _required_parameters(function: Callable[..., Any]) -> list[str]:
+def required_parameters(function: Callable[..., Any]) -> list[str]:
+    """The parameters ``function`` cannot be called without."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

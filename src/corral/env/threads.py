@@ -105,11 +105,21 @@ async def run_user_code(
 def _as_plain_exception(function: Callable[[], Result]) -> Result:
     try:
         return function()
-    except StopIteration as error:
-        # A future refuses to carry StopIteration, and whoever awaits it would wait for ever.
-        raise RuntimeError(f"StopIteration: {error.value}") from error
-    except Exception:
-        raise
     except BaseException as error:
-        # In a thread of its own, user code that exits or is cancelled can mean only itself.
-        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        plain = plain_exception(error)
+        if plain is error:
+            raise
+        raise plain from error
+
+
+def plain_exception(error: BaseException) -> Exception:
+    """What a future can carry of what user code raised in a thread.
+
+    A future refuses StopIteration, and whoever awaits it would wait for ever. And in a thread of
+    its own, code that exits or is cancelled can mean only itself.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    carrier = RuntimeError(f"{type(error).__name__}: {error}")
+    carrier.__cause__ = error
+    return carrier

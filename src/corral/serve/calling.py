@@ -30,19 +30,6 @@ def named_parameters(function: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(parameter.name for parameter in parameters if parameter.kind in _NAMED)
 
 
-def required_parameters(function: Callable[..., Any]) -> list[str]:
-    """The names ``function`` cannot be called without."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind in _NAMED and parameter.default is inspect.Parameter.empty
-    ]
-
-
 def checked_reward(value: Any, what: str) -> bool | int | float | None:
     """A reward as JSON can carry it.
 

@@ -6,34 +6,22 @@ holds the session when it is there, and is kept for the next one.
 
 import asyncio
 
+from corral.serve.close_codes import CloseCode
+from corral.serve.dialogue import Dialogue
 from corral.serve.faults import Code, ServeFault, StepTimeout, execution_fault, problem
 from corral.serve.frames import Frame, check, encode, error_frame, parse
-from corral.serve.mcp import McpDialect
 from corral.serve.requests import answer
-from corral.serve.session import Session
-from corral.serve.sessions import Sessions
-from corral.serve.websocket import Socket
 
-GOOD_BYE_CODE = 1000
-LOST_CODE = 4004
 _MAX_WAITING = 1
 """Requests that may wait for the one under way: a client that gave up on it sends the next."""
 
 
-class ExtendedDialogue:
+class ExtendedDialogue(Dialogue):
     """A connection of a Corral peer."""
-
-    def __init__(
-        self, sessions: Sessions, mcp: McpDialect, socket: Socket, session: Session
-    ) -> None:
-        self._sessions = sessions
-        self._mcp = mcp
-        self._socket = socket
-        self._session = session
 
     async def run(self) -> None:
         """Talk until either side has had enough; the session may live on."""
-        socket = self._socket
+        socket = self.socket
         while True:
             message = await socket.receive()
             if message["type"] == "websocket.disconnect" or socket.is_closed:
@@ -44,7 +32,7 @@ class ExtendedDialogue:
                     raise ServeFault(Code.SESSION_ERROR, "A frame must be text, not binary.")
                 frame = parse(text)
                 if frame.get("type") == "close":
-                    await self._leave()
+                    await self.leave()
                     return
                 await self._take(frame, _request_id(frame))
             except ServeFault as fault:
@@ -52,12 +40,12 @@ class ExtendedDialogue:
 
     async def _take(self, frame: Frame, request_id: int) -> None:
         """Execute a request, or repeat its answer, or neither; see docs/protocol.md."""
-        ledger = self._session.ledger
+        ledger = self.session.ledger
         if request_id < ledger.last_id:
             return
         if request_id == ledger.last_id:
             if ledger.answered_id == request_id and ledger.answer is not None:
-                await self._socket.send(ledger.answer)
+                await self.socket.send(ledger.answer)
             return
         is_next = request_id == ledger.last_id + 1
         if not is_next or len(ledger.inbox) >= _MAX_WAITING:
@@ -66,7 +54,7 @@ class ExtendedDialogue:
                 f"Request {request_id} came while {ledger.last_id + 1} is the next one"
                 + " and others are still waiting." * is_next,
             )
-            await self._socket.send(error_frame(fault, request_id))
+            await self.socket.send(error_frame(fault, request_id))
             return
         ledger.last_id = request_id
         ledger.inbox.append(frame)
@@ -75,7 +63,7 @@ class ExtendedDialogue:
 
     async def _work(self) -> None:
         """Execute what is in the inbox, and deliver the answers."""
-        session, ledger = self._session, self._session.ledger
+        session, ledger = self.session, self.session.ledger
         try:
             while ledger.inbox and not session.is_ended:
                 frame = ledger.inbox.pop(0)
@@ -84,18 +72,18 @@ class ExtendedDialogue:
                     await session.connection.send(ledger.answer)
                 if is_over and session.connection is not None:
                     connection, session.connection = session.connection, None
-                    await connection.end(None, LOST_CODE)
+                    await connection.end(None, CloseCode.LOST)
         finally:
             ledger.work = None
 
     async def _execute(self, frame: Frame, request_id: int) -> bool:
         """Keep the answer of one request; whether the session is over with it."""
-        ledger = self._session.ledger
+        ledger = self.session.ledger
         is_over = False
         try:
             kind = check(frame, is_extended=True)
             text = encode(
-                *await answer(self._sessions, self._mcp, self._session, kind, frame), request_id
+                *await answer(self.sessions, self.mcp, self.session, kind, frame), request_id
             )
         except ServeFault as fault:
             is_over = isinstance(fault, StepTimeout)
@@ -104,12 +92,6 @@ class ExtendedDialogue:
             text = error_frame(execution_fault("The server", error), request_id)
         ledger.answered_id, ledger.answer = request_id, text
         return is_over
-
-    async def _leave(self) -> None:
-        session = self._session
-        session.connection = None
-        await self._sessions.end(session)
-        await self._socket.close(GOOD_BYE_CODE)
 
 
 def _request_id(frame: Frame) -> int:

@@ -8,8 +8,9 @@ from pydantic import BaseModel
 
 from corral.env.lifecycle import prepare
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
+from corral.serve.mcp_actions import action_validator, described, family_of
 from corral.serve.openenv_types import Action, Observation, State
-from corral.serve.openenv_world import OpenEnvKind, action_validator
+from corral.serve.openenv_world import OpenEnvKind
 from corral.serve.tool_world import TaskSource, ToolKind
 from corral.serve.world import ToolDescription, WorldKind
 
@@ -234,23 +235,8 @@ def _probe(factory: Callable[[], Any]) -> Any:
 def _mcp_tools(instance: Any) -> tuple[ToolDescription, ...] | None:
     if not hasattr(instance, "mcp_session"):
         return None
-    listed = instance.step(_list_tools_action(type(instance)))
-    return tuple(
-        ToolDescription(
-            name=tool.name, description=tool.description or "", input_schema=tool.input_schema
-        )
-        for tool in listed.tools
-    )
-
-
-def _list_tools_action(cls: type) -> Any:
-    if any(base.__module__.startswith("openenv.") for base in cls.__mro__):
-        from openenv.core.env_server.mcp_types import (  # type: ignore[import-not-found]
-            ListToolsAction,
-        )
-    else:
-        from corral.serve.openenv_types import ListToolsAction
-    return ListToolsAction()
+    listed = instance.step(family_of(type(instance)).ListToolsAction())
+    return tuple(described(tool) for tool in listed.tools)
 
 
 def _close_probe(instance: Any) -> None:

@@ -1,7 +1,7 @@
 """OpenEnv's dialect of MCP: JSON-RPC objects over POST, over a socket, and inside ``/ws``."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import from_json
 
@@ -18,13 +18,26 @@ INTERNAL_ERROR = -32603
 SERVER_ERROR = -32000
 
 _KEYS = frozenset({"jsonrpc", "method", "params", "id"})
+NOT_JSON: Final = object()
+"""What `parsed` gives for a body that is no JSON; null is JSON."""
 
 
-class _RpcError(Exception):
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+class RpcError(Exception):
+    """A JSON-RPC error; ``status`` is that of HTTP where a protocol wants another than 200."""
+
+    def __init__(self, code: int, message: str, *, data: Any = None, status: int = 200) -> None:
         super().__init__(message)
         self.code = code
         self.data = data
+        self.status = status
+
+
+def parsed(body: bytes) -> Any:
+    """The JSON of a body, or `NOT_JSON`."""
+    try:
+        return from_json(body, allow_inf_nan=False)
+    except ValueError:
+        return NOT_JSON
 
 
 class McpDialect:
@@ -33,13 +46,9 @@ class McpDialect:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
-    async def answer_text(self, text: str | bytes) -> dict[str, Any]:
-        """Answer a request that may not even be JSON; a batch is none."""
-        try:
-            payload = from_json(text, allow_inf_nan=False)
-        except ValueError:
-            return failure(None, PARSE_ERROR, "Parse error")
-        if isinstance(payload, list):
+    async def answer_post(self, payload: Any) -> dict[str, Any]:
+        """Answer the body of a POST, as `parsed` read it; a batch is no request."""
+        if payload is NOT_JSON or isinstance(payload, list):
             return failure(None, PARSE_ERROR, "Parse error")
         return await self.answer(payload)
 
@@ -55,7 +64,7 @@ class McpDialect:
         params: Mapping[str, Any] = payload.get("params") or {}
         try:
             result = await self._result(payload["method"], params, session)
-        except _RpcError as error:
+        except RpcError as error:
             return failure(request_id, error.code, str(error), error.data)
         except ServeFault as fault:
             return failure(request_id, *_rpc_code(fault))
@@ -74,23 +83,23 @@ class McpDialect:
                 return {"session_id": session.id if session else await self._create()}
             case "openenv/session/close":
                 return await self._close(params, session)
-        raise _RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
 
     async def _call(self, params: Mapping[str, Any], session: Session | None) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments")
         if not isinstance(name, str) or not name:
-            raise _RpcError(INVALID_PARAMS, "Missing 'name' in params")
+            raise RpcError(INVALID_PARAMS, "Missing 'name' in params")
         if not isinstance(arguments or {}, Mapping):
-            raise _RpcError(INVALID_PARAMS, "'arguments' must be an object")
+            raise RpcError(INVALID_PARAMS, "'arguments' must be an object")
         self._require_tools()
         answer: ToolAnswer = await self._with_world(
             params, session, f"tool {name}", lambda world: world.call_tool(name, arguments or {})
         )
         if answer.is_error:
             if name not in {tool.name for tool in self._sessions.kind.tools or ()}:
-                raise _RpcError(INTERNAL_ERROR, f"Unknown tool: '{name}'")
+                raise RpcError(INTERNAL_ERROR, f"Unknown tool: '{name}'")
             text = " ".join(str(block.get("text", "")) for block in answer.content)
-            raise _RpcError(INTERNAL_ERROR, f"Error calling tool '{name}': {text}")
+            raise RpcError(INTERNAL_ERROR, f"Error calling tool '{name}': {text}")
         return {
             "content": answer.content,
             "structured_content": {"result": answer.data},
@@ -115,7 +124,7 @@ class McpDialect:
 
     def _require_tools(self) -> None:
         if self._sessions.kind.tools is None:
-            raise _RpcError(INTERNAL_ERROR, "Environment does not support MCP")
+            raise RpcError(INTERNAL_ERROR, "Environment does not support MCP")
 
     async def _create(self) -> str:
         await self._sessions.slots.take(self._sessions.settings.queue_timeout_s)
@@ -124,9 +133,9 @@ class McpDialect:
     async def _close(self, params: Mapping[str, Any], session: Session | None) -> dict[str, Any]:
         session_id = params.get("session_id")
         if not session_id:
-            raise _RpcError(INVALID_PARAMS, "Invalid params - 'session_id' is required")
+            raise RpcError(INVALID_PARAMS, "Invalid params - 'session_id' is required")
         if session is not None and session.id == session_id:
-            raise _RpcError(
+            raise RpcError(
                 INVALID_REQUEST, "Cannot close active WebSocket-managed session via MCP method"
             )
         found = self._session(session_id)
@@ -140,7 +149,7 @@ class McpDialect:
         found = self._sessions.find(session_id) if isinstance(session_id, str) else None
         # What a socket opened is nobody else's, whoever learned its name.
         if found is None or found.owner is not Owner.REQUESTS:
-            raise _RpcError(INVALID_PARAMS, f"Unknown session_id: {str(session_id)[:80]}")
+            raise RpcError(INVALID_PARAMS, f"Unknown session_id: {str(session_id)[:80]}")
         return found
 
 
@@ -156,7 +165,7 @@ def failure(request_id: Any, code: int, message: str, data: Any = None) -> dict[
 async def _list_tools(world: World) -> Any:
     listing = getattr(world, "list_tools", None)
     if listing is None:
-        raise _RpcError(INTERNAL_ERROR, "Environment does not support MCP")
+        raise RpcError(INTERNAL_ERROR, "Environment does not support MCP")
     return await listing()
 
 

@@ -14,21 +14,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
+from corral.serve.asgi import Scope, Send
 from corral.serve.faults import Code, InvalidRequest, ServeFault
+from corral.serve.json_http import send_json
 from corral.serve.mcp import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    NOT_JSON,
     PARSE_ERROR,
     SERVER_ERROR,
+    RpcError,
 )
 from corral.serve.mcp_content import instructions_of, standard_blocks
 from corral.serve.session import Owner, Session
 from corral.serve.sessions import Sessions
-from corral.serve.websocket import Receive, Scope, Send
 from corral.serve.world import Observed, ToolDescription
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -48,16 +51,8 @@ class _Answer:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-class _RpcError(Exception):
-    def __init__(self, code: int, message: str, *, status: int = 200, data: Any = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.status = status
-        self.data = data
-
-
 class StandardMcpServer:
-    """The standard protocol as an ASGI application for ``/mcp``."""
+    """The standard protocol on ``/mcp``."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -69,22 +64,22 @@ class StandardMcpServer:
             return True
         return isinstance(payload, dict) and payload.get("method") == "initialize"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one HTTP request."""
+    async def answer(self, scope: Scope, payload: Any, send: Send) -> None:
+        """Answer one HTTP request; ``payload`` is what `parsed` made of a POST's body."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         if scope["method"] == "POST":
-            answer = await self._post(headers, await _body(receive))
+            answer = await self._post(headers, payload)
         elif scope["method"] == "DELETE":
             answer = await self._delete(headers)
         else:  # GET would open a stream; this server never speaks unasked
             refused = {"detail": "Method Not Allowed"}
             answer = _Answer(status=405, content=refused, headers=((b"allow", b"POST, DELETE"),))
-        await _send(send, answer)
+        await send_json(send, answer.status, answer.content, answer.headers)
 
-    async def _post(self, headers: Mapping[bytes, str], body: bytes) -> _Answer:
+    async def _post(self, headers: Mapping[bytes, str], payload: Any) -> _Answer:
         request_id: Any = None
         try:
-            message = _parse(body)
+            message = _message(payload)
             request_id = message.get("id")
             _check_revision(headers)
             if message.get("method") == "initialize":
@@ -93,7 +88,7 @@ class StandardMcpServer:
             if "method" not in message or request_id is None:
                 return _Answer(status=202)  # a notification, or the answer to a question never put
             result = await self._result(session, message["method"], message.get("params", {}))
-        except _RpcError as error:
+        except RpcError as error:
             failed = _failure(request_id, error.code, str(error), error.data)
             return _Answer(status=error.status, content=failed)
         except ServeFault as fault:
@@ -104,12 +99,12 @@ class StandardMcpServer:
         self, request_id: Any, params: Mapping[str, Any], headers: Mapping[bytes, str]
     ) -> _Answer:
         if request_id is None:
-            raise _RpcError(INVALID_REQUEST, "initialize needs an id", status=400)
+            raise RpcError(INVALID_REQUEST, "initialize needs an id", status=400)
         asked = params.get("protocolVersion")
         if not isinstance(asked, str):
-            raise _RpcError(INVALID_PARAMS, "initialize needs protocolVersion, a string")
+            raise RpcError(INVALID_PARAMS, "initialize needs protocolVersion, a string")
         if self._sessions.kind.tools is None:
-            raise _RpcError(INTERNAL_ERROR, "This environment has no tools, so MCP cannot play it.")
+            raise RpcError(INTERNAL_ERROR, "This environment has no tools, so MCP cannot play it.")
         arguments = _reset_arguments(params, headers)
         session, observed = await self._start(arguments)
         result = {
@@ -157,16 +152,16 @@ class StandardMcpServer:
                 return {"tools": [_listed(tool) for tool in tools]}
             case "tools/call":
                 return await self._call(session, params)
-        raise _RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]}")
+        raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method[:80]}")
 
     async def _call(self, session: Session, params: Mapping[str, Any]) -> dict[str, Any]:
         name, arguments = params.get("name"), params.get("arguments") or {}
         if not isinstance(name, str):
-            raise _RpcError(INVALID_PARAMS, "tools/call needs name, a string")
+            raise RpcError(INVALID_PARAMS, "tools/call needs name, a string")
         if not isinstance(arguments, dict):
-            raise _RpcError(INVALID_PARAMS, "arguments must be an object")
+            raise RpcError(INVALID_PARAMS, "arguments must be an object")
         if name not in {tool.name for tool in await self._tools(session)}:
-            raise _RpcError(INVALID_PARAMS, f"Unknown tool: {name[:80]}")
+            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name[:80]}")
         answer = await self._sessions.call(
             session, f"tool {name}", lambda world: world.call_tool(name, arguments)
         )
@@ -189,7 +184,7 @@ class StandardMcpServer:
     async def _delete(self, headers: Mapping[bytes, str]) -> _Answer:
         try:
             session = self._session(headers)
-        except _RpcError as error:
+        except RpcError as error:
             failed = _failure(None, error.code, str(error))
             return _Answer(status=error.status, content=failed)
         if session.connection is not None:
@@ -201,18 +196,16 @@ class StandardMcpServer:
     def _session(self, headers: Mapping[bytes, str]) -> Session:
         session_id = headers.get(SESSION_HEADER)
         if session_id is None:
-            raise _RpcError(INVALID_REQUEST, "The header Mcp-Session-Id is missing", status=400)
+            raise RpcError(INVALID_REQUEST, "The header Mcp-Session-Id is missing", status=400)
         session = self._sessions.find(session_id)
         if session is None or session.owner is not Owner.REQUESTS:
-            raise _RpcError(INVALID_REQUEST, "This session does not exist (any more)", status=404)
+            raise RpcError(INVALID_REQUEST, "This session does not exist (any more)", status=404)
         return session
 
 
-def _parse(body: bytes) -> dict[str, Any]:
-    try:
-        message = from_json(body, allow_inf_nan=False)
-    except ValueError:
-        raise _RpcError(PARSE_ERROR, "Parse error", status=400) from None
+def _message(message: Any) -> dict[str, Any]:
+    if message is NOT_JSON:
+        raise RpcError(PARSE_ERROR, "Parse error", status=400)
     is_message = (
         isinstance(message, dict)
         and message.get("jsonrpc") == "2.0"
@@ -223,14 +216,14 @@ def _parse(body: bytes) -> dict[str, Any]:
         and bool({"method", "result", "error"} & set(message))
     )
     if not is_message:
-        raise _RpcError(INVALID_REQUEST, "Invalid Request: send one JSON-RPC message", status=400)
+        raise RpcError(INVALID_REQUEST, "Invalid Request: send one JSON-RPC message", status=400)
     return message
 
 
 def _check_revision(headers: Mapping[bytes, str]) -> None:
     revision = headers.get(REVISION_HEADER)
     if revision is not None and revision not in REVISIONS:
-        raise _RpcError(
+        raise RpcError(
             INVALID_REQUEST,
             f"Unknown MCP-Protocol-Version {revision[:40]!r}. Known: {', '.join(REVISIONS)}",
             status=400,
@@ -247,9 +240,9 @@ def _reset_arguments(params: Mapping[str, Any], headers: Mapping[bytes, str]) ->
         try:
             arguments = from_json(header.encode("latin-1"), allow_inf_nan=False)
         except ValueError:
-            raise _RpcError(INVALID_PARAMS, "The header Corral-Reset is not JSON") from None
+            raise RpcError(INVALID_PARAMS, "The header Corral-Reset is not JSON") from None
     if arguments is not None and not _is_object(arguments):
-        raise _RpcError(INVALID_PARAMS, f"{RESET_CAPABILITY} must be an object")
+        raise RpcError(INVALID_PARAMS, f"{RESET_CAPABILITY} must be an object")
     return arguments or {}
 
 
@@ -284,23 +277,3 @@ def _success(request_id: Any, result: Any) -> dict[str, Any]:
 def _failure(request_id: Any, code: int, message: str, data: Any = None) -> dict[str, Any]:
     error = {"code": code, "message": message} | ({} if data is None else {"data": data})
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
-
-
-async def _body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
-async def _send(send: Send, answer: _Answer) -> None:
-    body = b"" if answer.content is None else to_json(answer.content, inf_nan_mode="null")
-    headers = [*answer.headers]
-    if answer.status != 204:
-        headers.append((b"content-length", str(len(body)).encode()))
-    if body:
-        headers.append((b"content-type", b"application/json"))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -3,7 +3,6 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,10 +18,10 @@ from corral.serve.faults import (
     factory_fault,
     problems_of,
 )
+from corral.serve.mcp_actions import described
 from corral.serve.threads import EnvironmentThread
 from corral.serve.world import Observed, ToolAnswer, ToolDescription
 
-_MCP_ACTIONS = ("list_tools", "call_tool")
 _IN_ENVELOPE = {"reward", "done"}
 
 
@@ -180,7 +179,7 @@ class OpenEnvWorld:
 
         async def run() -> list[ToolDescription]:
             async with client:
-                return [_described(tool) for tool in await client.list_tools()]
+                return [described(tool) for tool in await client.list_tools()]
 
         try:
             return await self._thread.submit(run)
@@ -304,55 +303,3 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
 def _closer(environment: Any) -> Callable[[], Any]:
     close = getattr(environment, "close", None)
     return close if callable(close) else lambda: None
-
-
-def _described(tool: Any) -> ToolDescription:
-    schema = getattr(tool, "inputSchema", None) or getattr(tool, "input_schema", None) or {}
-    return ToolDescription(
-        name=tool.name, description=tool.description or "", input_schema=dict(schema)
-    )
-
-
-def action_validator(action_cls: type[BaseModel]) -> Callable[[Any], Any]:
-    """How JSON becomes an action: the class itself, and MCP's actions where they are allowed.
-
-    They are where the class is OpenEnv's base `Action` or itself one of them.
-    """
-    mcp = _mcp_action_classes(action_cls)
-    validate = action_cls.model_validate
-    if not mcp:
-        return validate
-
-    def validate_either(data: Any) -> Any:
-        kind = data.get("type") if isinstance(data, Mapping) else None
-        chosen = mcp.get(kind) if isinstance(kind, str) else None
-        return (chosen.model_validate if chosen is not None else validate)(data)
-
-    return validate_either
-
-
-def _mcp_action_classes(action_cls: type[BaseModel]) -> dict[str, type[BaseModel]]:
-    """The MCP actions of the same family: ours, or those of the ``openenv`` package."""
-    for cls in action_cls.__mro__:
-        if cls.__name__ == "Action":
-            break
-    else:
-        return {}
-    if action_cls is not cls and action_cls.__name__ not in ("ListToolsAction", "CallToolAction"):
-        return {}
-    with suppress(ImportError):
-        if cls.__module__.startswith("openenv."):
-            from openenv.core.env_server import mcp_types  # type: ignore[import-not-found]
-
-            return dict(
-                zip(
-                    _MCP_ACTIONS, (mcp_types.ListToolsAction, mcp_types.CallToolAction), strict=True
-                )
-            )
-    from corral.serve import openenv_types
-
-    return dict(
-        zip(
-            _MCP_ACTIONS, (openenv_types.ListToolsAction, openenv_types.CallToolAction), strict=True
-        )
-    )

@@ -1,13 +1,14 @@
 """The door of a server: who may come in is decided when a connection opens, never per message."""
 
-import json
 import logging
 import math
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from corral.serve.asgi import App, Message, Receive, Scope, Send
+from corral.serve.close_codes import CloseCode
+from corral.serve.json_http import send_json
 from corral.serve.rate_limit import RateLimiter
 from corral.serve.security_rules import (
     HOSTS_VARIABLE,
@@ -23,12 +24,6 @@ from corral.serve.security_rules import (
 )
 
 logger = logging.getLogger(__name__)
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = frozenset({"/health"})
 """Answered without a token: whoever starts a server asks there whether it runs."""
@@ -80,7 +75,13 @@ class SecurityMiddleware:
         elif "websocket.http.response" in scope.get("extensions", {}):
             await _answer(send, refusal, "websocket.http.response")
         else:
-            await send({"type": "websocket.close", "code": 4003, "reason": refusal.code})
+            await send(
+                {
+                    "type": "websocket.close",
+                    "code": int(CloseCode.WRONG_TOKEN),
+                    "reason": refusal.code,
+                }
+            )
 
     def _refusal(self, scope: Scope, headers: dict[bytes, list[bytes]]) -> Refusal | None:
         """Why this connection may not come in; None if it may."""
@@ -178,15 +179,9 @@ def _wrong_origin(origin: str | None) -> Refusal:
     )
 
 
-async def _answer(send: Send, refusal: Refusal, kind: str) -> None:
-    body = json.dumps({"detail": refusal.detail, "code": refusal.code}).encode()
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *refusal.headers,
-    ]
-    await send({"type": f"{kind}.start", "status": refusal.status, "headers": headers})
-    await send({"type": f"{kind}.body", "body": body})
+async def _answer(send: Send, refusal: Refusal, message: str) -> None:
+    content = {"detail": refusal.detail, "code": refusal.code}
+    await send_json(send, refusal.status, content, refusal.headers, message=message)
 
 
 def _replaying(first: Message, receive: Receive) -> Receive:

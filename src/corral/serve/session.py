@@ -8,6 +8,7 @@ from enum import StrEnum
 from secrets import token_urlsafe
 from typing import Any, Protocol, TypeVar
 
+from corral.serve.close_codes import CloseCode
 from corral.serve.deadlines import Deadlines
 from corral.serve.faults import ServeFault, SessionEnded, StepTimeout
 from corral.serve.world import World
@@ -31,7 +32,7 @@ class Connection(Protocol):
         """Send a frame; a peer that is gone is no error."""
         ...
 
-    async def end(self, fault: ServeFault | None, code: int) -> None:
+    async def end(self, fault: ServeFault | None, code: CloseCode) -> None:
         """Tell the peer why, and close."""
         ...
 

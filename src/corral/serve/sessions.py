@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from uuid import uuid4
 
+from corral.serve.close_codes import CloseCode
 from corral.serve.deadlines import Deadlines
 from corral.serve.faults import ServeFault, SessionEnded, StepTimeout
 from corral.serve.session import Owner, Session
@@ -19,7 +20,6 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _CLOSE_LIMIT_S = 10.0
 """After that the slot is free, whether ``close`` has returned or not."""
-IDLE_CODE = 4008
 
 
 class Sessions:
@@ -125,7 +125,7 @@ class Sessions:
         if not (session.is_hung or session.is_busy):
             await asyncio.shield(closing)
 
-    async def end_with(self, session: Session, fault: ServeFault, code: int) -> None:
+    async def end_with(self, session: Session, fault: ServeFault, code: CloseCode) -> None:
         """End a session, and tell the socket attached to it."""
         connection, session.connection = session.connection, None
         await self.end(session)
@@ -150,7 +150,7 @@ class Sessions:
             self._reaper.cancel()
             self._reaper = None
         fault = SessionEnded("The server is shutting down.")
-        await asyncio.gather(*(self.end_with(session, fault, 1011) for session in self))
+        await asyncio.gather(*(self.end_with(session, fault, CloseCode.FAILED) for session in self))
         if self._background:
             await asyncio.wait(self._background, timeout=_CLOSE_LIMIT_S)
         self._deadlines = Deadlines()  # the next loop that serves this has timers of its own
@@ -205,7 +205,7 @@ class Sessions:
                 if not session.is_busy and session.last_active < oldest:
                     logger.info("session %s was idle for %g s", session.id, limit)
                     fault = SessionEnded(f"The session was idle for {limit:g} s and was ended.")
-                    self._spawn(self.end_with(session, fault, IDLE_CODE))
+                    self._spawn(self.end_with(session, fault, CloseCode.IDLE))
 
     def _spawn(self, coroutine) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(coroutine)

@@ -16,6 +16,8 @@ from queue import SimpleQueue
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from corral.env.threads import plain_exception
+
 Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 _STOP: Final = object()
 _numbers = itertools.count(1)
@@ -166,7 +168,7 @@ class EnvironmentThread:
         try:
             self._results.put(future, await awaitable)
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-            self._results.put(future, None, _carried(error))
+            self._results.put(future, None, plain_exception(error))
 
     def _call(self, job: Job) -> Any:
         """Run one call; what it returned if that is still to be awaited."""
@@ -174,18 +176,9 @@ class EnvironmentThread:
         try:
             value = function()
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-            self._results.put(future, None, _carried(error))
+            self._results.put(future, None, plain_exception(error))
             return None
         if inspect.isawaitable(value):
             return value
         self._results.put(future, value)
         return None
-
-
-def _carried(error: BaseException) -> BaseException:
-    # A future carries no StopIteration, and a SystemExit would end the server's loop.
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    carrier = RuntimeError(f"{type(error).__name__}: {error}")
-    carrier.__cause__ = error
-    return carrier

@@ -4,11 +4,10 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
-from corral.env.arguments import ArgumentError
-from corral.env.calls import ToolSet
-from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
+from corral.env.calls import CallFailure, ToolSet, attempt, content_of
+from corral.env.tools import Tool
 
 Result = TypeVar("Result")
 
@@ -45,22 +44,15 @@ class InstanceCalls:
         Raises:
             InfrastructureFault: What the tool stands on failed.
         """
-        tool = self._tools.find(name)
-        if tool is None:
-            return CallOutcome(content=f"Tool {name} not found.", error_type="tool_not_found")
-        try:
-            checked = tool.arguments.check(arguments)
-            function = tool.function or getattr(self.instance, tool.function_name)
-            value = await self.settle(function(**checked))
-            return CallOutcome(content=_content(value), value=value)
-        except ArgumentError as error:
-            return CallOutcome(content=str(error), error_type="invalid_args")
-        except InfrastructureFault:
-            raise
-        except INFRASTRUCTURE_ERRORS as error:
-            raise InfrastructureFault(f"{tool.source}: {type(error).__name__}: {error}") from error
-        except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
-            return CallOutcome(content=str(error), error_type="execution_error")
+        came = await attempt(self._tools, name, arguments, self._run)
+        if isinstance(came, CallFailure):
+            return CallOutcome(content=came.message, error_type=came.kind)
+        return came
+
+    async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> CallOutcome:
+        function = tool.function or getattr(self.instance, tool.function_name)
+        value = await self.settle(function(**arguments))
+        return CallOutcome(content=content_of(value), value=value)
 
     async def settle(self, value: Any) -> Any:
         """What a member returned, awaited if it has to be."""
@@ -83,11 +75,3 @@ def _run_without_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 async def _awaited(value: Any) -> Any:
     return await value
-
-
-def _content(value: Any) -> str | list[Any]:
-    if isinstance(value, list):
-        blocks = cast("list[Any]", value)
-        if blocks and all(isinstance(block, Mapping) and "type" in block for block in blocks):
-            return blocks
-    return str(value)

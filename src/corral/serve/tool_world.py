@@ -22,9 +22,9 @@ from uuid import uuid4
 from pydantic_core import to_jsonable_python
 
 from corral.env.calls import ToolSet
-from corral.env.lifecycle import is_done, metrics
+from corral.env.lifecycle import is_done, metrics, required_parameters
 from corral.errors import EnvironmentFault
-from corral.serve.calling import accepted, checked_reward, close_in, required_parameters
+from corral.serve.calling import accepted, checked_reward, close_in
 from corral.serve.faults import InvalidRequest, ServeFault, execution_fault, factory_fault, problem
 from corral.serve.threads import EnvironmentThread
 from corral.serve.tool_calls import CallOutcome, InstanceCalls

@@ -3,16 +3,11 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
 
+from corral.serve.asgi import Message, Receive, Send
+from corral.serve.close_codes import CloseCode
 from corral.serve.faults import Code, ServeFault
 from corral.serve.frames import error_frame
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Scope = MutableMapping[str, Any]
 
 SUBPROTOCOL = "corral.v1"
 logger = logging.getLogger(__name__)
@@ -58,19 +53,18 @@ class Socket:
         except (OSError, RuntimeError):  # how servers say that the peer is gone
             self.is_closed = True
 
-    async def close(self, code: int) -> None:
-        """Close the connection. A plain OpenEnv peer knows no other code than 1000."""
+    async def close(self, code: CloseCode) -> None:
+        """Close the connection. A plain OpenEnv peer knows no other code than GOOD_BYE."""
         if self.is_closed:
             return
         self.is_closed = True
         try:
-            await self._send(
-                {"type": "websocket.close", "code": code if self.is_extended else 1000}
-            )
+            known = code if self.is_extended else CloseCode.GOOD_BYE
+            await self._send({"type": "websocket.close", "code": int(known)})
         except (OSError, RuntimeError):
             logger.debug("the peer was gone before it was told good-bye")
 
-    async def end(self, fault: ServeFault | None, code: int) -> None:
+    async def end(self, fault: ServeFault | None, code: CloseCode) -> None:
         """Tell the peer why, and close."""
         if fault is not None:
             await self.send(error_frame(as_seen(fault, is_extended=self.is_extended)))

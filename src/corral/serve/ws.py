@@ -5,6 +5,8 @@ import hmac
 from typing import Any
 from urllib.parse import parse_qs
 
+from corral.serve.asgi import Receive, Scope, Send
+from corral.serve.close_codes import CloseCode
 from corral.serve.extended import ExtendedDialogue
 from corral.serve.faults import CapacityReached, Code, ServeFault
 from corral.serve.frames import encode, parse
@@ -12,12 +14,8 @@ from corral.serve.mcp import McpDialect
 from corral.serve.plain import PlainDialogue
 from corral.serve.session import Owner, Session
 from corral.serve.sessions import Sessions
-from corral.serve.websocket import SUBPROTOCOL, Receive, Scope, Send, Socket
+from corral.serve.websocket import SUBPROTOCOL, Socket
 
-CAPACITY_CODE = 1013
-FAILED_CODE = 1011
-TAKEN_OVER_CODE = 4001
-LOST_CODE = 4004
 _NEWS_INTERVAL_S = 3.0
 _MAX_KEPT = 16
 """Messages a client may send while it waits for a slot."""
@@ -170,7 +168,7 @@ class PlayEndpoint:
         # Sent before anything else can be: no answer overtakes the greeting.
         await self._greet(socket, session, last_id=session.ledger.last_id)
         if before is not None:
-            await before.end(None, TAKEN_OVER_CODE)
+            await before.end(None, CloseCode.TAKEN_OVER)
         return session
 
 
@@ -192,10 +190,10 @@ def _may_attach(text: Any, session: Session) -> bool:
     )
 
 
-def _close_code(fault: ServeFault) -> int:
+def _close_code(fault: ServeFault) -> CloseCode:
     if isinstance(fault, CapacityReached):
-        return CAPACITY_CODE
-    return LOST_CODE if fault.code is Code.SESSION_LOST else FAILED_CODE
+        return CloseCode.FULL
+    return CloseCode.LOST if fault.code is Code.SESSION_LOST else CloseCode.FAILED
 
 
 def _session_id(scope: Scope) -> str | None:

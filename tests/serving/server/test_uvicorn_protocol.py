@@ -3,34 +3,20 @@
 import asyncio
 import json
 import os
-import socket
 import struct
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 
 import pytest
-import uvicorn
 import websockets
 
 from corral.serve import create_app
 from corral.serve.running import server_settings
 from support.serve_sessions import Awkward, Do, Seen, peer
+from support.served_app import served
 
 
-@asynccontextmanager
-async def _served() -> AsyncIterator[str]:
-    listening = socket.create_server(("127.0.0.1", 0))
-    app = create_app(Awkward, Do, Seen)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, **server_settings()))
-    task = asyncio.create_task(server.serve(sockets=[listening]))
-    while not server.started:  # noqa: ASYNC110 - uvicorn has nothing to wait for
-        await asyncio.sleep(0.01)
-    try:
-        yield f"127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
-        listening.close()
+def _served() -> AbstractAsyncContextManager[str]:
+    return served(create_app(Awkward, Do, Seen), **server_settings())
 
 
 def _frame(first: int, payload: bytes) -> bytes:

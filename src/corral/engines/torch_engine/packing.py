@@ -7,6 +7,7 @@ beforehand take about half the time for 8 rows, and round every row alike from t
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +16,12 @@ from torch import Tensor, nn
 _LEAST_WEIGHTS = 4_000_000
 # The number of rows the layout is made for. One made for a single row rounds others differently.
 _ROWS_HINT = 16
+
+
+class _Packed(NamedTuple):
+    state: tuple[int, int]
+    """Where the weight was when it was packed, and how often it had been changed."""
+    forward: Callable[[Tensor], Tensor]
 
 
 class PackedLinears:
@@ -28,15 +35,13 @@ class PackedLinears:
         linears = [m for m in model.modules() if isinstance(m, nn.Linear) and _can_pack(m)]
         is_worth_it = sum(linear.weight.numel() for linear in linears) >= _LEAST_WEIGHTS
         self._linears = linears if is_worth_it else []
-        self._forwards: dict[nn.Linear, Callable[[Tensor], Tensor]] = {}
-        self._states: dict[nn.Linear, tuple[int, int]] = {}
+        self._packed: dict[nn.Linear, _Packed] = {}
         self.rounds_alike = bool(self._linears) and _are_all_products(model, self._linears)
         """Whether two rows are enough for a row's numbers not to depend on the others."""
 
     def drop(self) -> None:
         """Forget the packed weights: the model's have changed."""
-        self._forwards.clear()
-        self._states.clear()
+        self._packed.clear()
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -44,11 +49,11 @@ class PackedLinears:
         for linear in self._linears:
             # Who changes weights is to say so; who forgets it must not sample from the old ones.
             state = (linear.weight.data_ptr(), linear.weight._version)
-            if self._states.get(linear) != state:
-                self._forwards[linear] = _packed_forward(linear)
-                self._states[linear] = state
+            packed = self._packed.get(linear)
+            if packed is None or packed.state != state:
+                packed = self._packed[linear] = _Packed(state, _packed_forward(linear))
             # Past nn.Module.__setattr__, which takes longer than the rest of this loop.
-            linear.__dict__["forward"] = self._forwards[linear]
+            linear.__dict__["forward"] = packed.forward
         try:
             yield
         finally:

@@ -11,8 +11,7 @@ from corral.serve.client.errors import (
     error_from_data,
 )
 from corral.serve.client.options import ClientOptions
-
-TOO_LARGE = 1009
+from corral.serve.close_codes import CloseCode
 
 
 class PlainLink:
@@ -80,7 +79,7 @@ class PlainLink:
 
 def session_lost(lost: ConnectionLost) -> Exception:
     """What a closed connection means for the request that waits."""
-    if lost.code == TOO_LARGE:
+    if lost.code == CloseCode.TOO_LARGE:
         if lost.closed_by_us:
             return MessageTooLargeError(
                 f"The answer is larger than max_message_size_mb allows ({lost})."

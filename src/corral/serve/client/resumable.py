@@ -25,10 +25,9 @@ from corral.serve.client.errors import (
     error_from_data,
 )
 from corral.serve.client.options import ClientOptions
-from corral.serve.client.plain import TOO_LARGE, session_lost, timed_out
+from corral.serve.client.plain import session_lost, timed_out
+from corral.serve.close_codes import CloseCode
 
-GOOD_BYE = 1000
-TAKEN_OVER, WRONG_TOKEN, NO_SUCH_SESSION, IDLE_TOO_LONG = 4001, 4003, 4004, 4008
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 2.0
 LONGEST_SILENCE_S = 15.0
@@ -162,7 +161,7 @@ class ResumableLink:
             except ConnectionLost as lost:
                 if self._is_ending:
                     raise SessionLostError("The client was closed.") from None
-                if lost.code == TOO_LARGE:
+                if lost.code == CloseCode.TOO_LARGE:
                     if not lost.closed_by_us:
                         self._last_id -= 1  # the server never saw it
                     raise session_lost(lost) from None
@@ -197,7 +196,7 @@ class ResumableLink:
             await connection.send(text, deadline=deadline)
             # On a half-open connection nothing ever comes; leave time for another one.
             await connection.wait_closed(max(0.1, (deadline - now()) / 2))
-        return connection.closing_code == GOOD_BYE
+        return connection.closing_code == CloseCode.GOOD_BYE
 
     def drop(self) -> None:
         """Give the session up; the server is told, if that works at once."""
@@ -349,11 +348,11 @@ class ResumableLink:
     def _over(self, error: Exception) -> str | None:
         """Why the session is over for good, if ``error`` says that it is."""
         code = error.code if isinstance(error, ConnectionLost) else None
-        told = {
-            TAKEN_OVER: "another connection took it over",
-            NO_SUCH_SESSION: "the server does not have it any more",
-            IDLE_TOO_LONG: "it was idle for too long, and the server ended it",
-            WRONG_TOKEN: "the server wants another token",
+        told: dict[int | None, str] = {
+            CloseCode.TAKEN_OVER: "another connection took it over",
+            CloseCode.LOST: "the server does not have it any more",
+            CloseCode.IDLE: "it was idle for too long, and the server ended it",
+            CloseCode.WRONG_TOKEN: "the server wants another token",
         }
         return f"The session was lost: {told[code]}." if code in told else None
 
