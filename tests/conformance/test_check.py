@@ -7,8 +7,9 @@ import pytest
 
 from corral.errors import UsageError
 from corral.serve.check import CHECKS, Probes, Status, Target, Verdict, run_checks
+from corral.serve.ports import free_port
 from support.broken_server import FAULTS
-from support.server_process import ServerProcess, free_port, served
+from support.server_process import ServerProcess, served
 
 IMPLEMENTATIONS = ("official", "corral")
 SERVED = [

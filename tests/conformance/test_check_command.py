@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from support.server_process import ServerProcess, free_port, served
+from corral.serve.ports import free_port
+from support.server_process import ServerProcess, served
 
 TESTS = Path(__file__).resolve().parent.parent
 

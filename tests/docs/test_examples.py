@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from corral.cli.main import app
 from corral.evaluation import Evaluation
-from corral.serve.client.launchers import free_port
+from corral.serve.ports import free_port
 from corral.serve.scaffold import scaffold
 from support.docs_blocks import ROOT, Block, blocks, inline_commands
 from support.served_command import environment, serving

@@ -1,7 +1,6 @@
 """Two processes learn what one process learns, and neither waits for the other for ever."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from corral.serve.ports import free_port
+
 TESTS = Path(__file__).resolve().parent.parent
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def start(out: Path, rank: int, processes: int, port: int) -> "subprocess.Popen[str]":

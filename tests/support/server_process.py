@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,14 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from corral.serve.ports import free_port
+
 _TESTS = Path(__file__).resolve().parent.parent
-
-
-def free_port() -> int:
-    """A port of the loopback device that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @dataclass

@@ -55,7 +55,8 @@ def serve(
     """
     from dataclasses import replace
 
-    from corral.serve.running import ServeOptions, free_port
+    from corral.serve.ports import free_port
+    from corral.serve.running import ServeOptions
     from corral.serve.running import serve as run
     from corral.serve.security_rules import check_bind, rules_from_environment
 

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeGuard, TypeVar, cast
 
 from corral.env.arguments import ArgumentError
 from corral.env.threads import run_in_thread
@@ -152,11 +152,15 @@ async def attempt(
 
 def content_of(value: Any) -> str | list[Any]:
     """What a tool returned, as the content of its message."""
-    if isinstance(value, list):
-        blocks = cast("list[Any]", value)
-        if blocks and all(_is_block(block) for block in blocks):
-            return blocks
-    return str(cast("object", value))
+    return value if are_content_blocks(value) else str(cast("object", value))
+
+
+def are_content_blocks(value: object) -> TypeGuard[list[Any]]:
+    """Whether this is what chat messages hold in place of text; other lists are data."""
+    if not isinstance(value, list):
+        return False
+    blocks = cast("list[object]", value)
+    return len(blocks) > 0 and all(_is_block(block) for block in blocks)
 
 
 def _is_block(value: object) -> bool:

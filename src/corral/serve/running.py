@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import resource
-import socket
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -129,14 +128,6 @@ def leave_to_live() -> None:
     """Keep the garbage collector from what is there to stay: looking through it takes 0.1 s."""
     gc.collect()
     gc.freeze()
-
-
-def free_port(host: str) -> int:
-    """A port that nobody listens on."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
 
 
 def _hand_over(options: ServeOptions, rules: SecurityRules) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.serve.client.launchers import free_port
+from corral.serve.ports import free_port
 
 TESTS = Path(__file__).resolve().parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}

@@ -17,7 +17,7 @@ from corral.serve.client import DockerImage, EnvClient, LaunchError, LocalProces
 from corral.serve.client.address import address_of
 from corral.serve.client.http import http_status
 from corral.serve.client.io_thread import io_thread
-from corral.serve.client.launchers import free_port
+from corral.serve.ports import free_port
 
 SLOW_SERVER = """
 import http.server, os, subprocess, sys, time

@@ -19,7 +19,7 @@ from corral.serve.client import (
     SessionLostError,
     StepResult,
 )
-from corral.serve.client.launchers import free_port
+from corral.serve.ports import free_port
 from support.client_worlds import CountAction, CountObservation, State
 
 from .conftest import official

@@ -9,7 +9,7 @@ from corral.env import call_get_reward, call_reset, is_done, prepare
 from corral.env.lifecycle import close
 from corral.errors import EnvironmentFault, InfrastructureFault
 from corral.serve.client import RemoteEnvironment
-from corral.serve.client.launchers import free_port
+from corral.serve.ports import free_port
 from support.client_worlds import Board
 
 from .conftest import official

@@ -12,7 +12,8 @@ from openenv.core.generic_client import GenericEnvClient
 
 from corral.serve import create_app
 from corral.serve.client import AuthenticationError, EnvClient
-from corral.serve.client.launchers import free_port, wait_until_ready
+from corral.serve.client.launchers import wait_until_ready
+from corral.serve.ports import free_port
 from corral.serve.security_rules import SecurityRules
 from support.mcp_worlds import Safe
 from support.served_app import served

@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from typing import Any
 
 import httpx
 import pytest
 
+from corral.env import tools_of
 from corral.serve import create_app
 from corral.worlds.guess_number import GuessNumber
 from support.serve_sessions import Awkward, Do, Seen, peer, until
@@ -207,3 +209,20 @@ async def test_a_reset_without_columns_plays_one_of_the_worlds_tasks() -> None:
     async with served(create_app(GuessNumber, tasks=tasks)) as address, peer(address) as client:
         answer = await client.ask("reset", {"seed": 4})
         assert answer["data"]["observation"]["prompt"] == "Find the number. "
+
+
+async def test_data_with_a_type_is_shown_as_it_is_in_process() -> None:
+    class Register:
+        def reset(self, **row: Any) -> None:
+            return None
+
+        def people(self) -> list[dict[str, str]]:
+            """List people."""
+            return [{"type": "person", "name": "Bob"}]
+
+    inside = await tools_of((), Register).bind(Register()).call("people", {})
+    async with served(create_app(Register)) as address, peer(address) as client:
+        await client.ask("reset", {})
+        answer = await client.ask("step", {"tool_name": "people", "arguments": {}})
+    assert answer["data"]["observation"]["result"] == inside.content
+    assert inside.content == "[{'type': 'person', 'name': 'Bob'}]"

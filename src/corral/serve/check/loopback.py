@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from corral.errors import InfrastructureFault, UsageError
-from corral.serve.running import ServeOptions, app_of, free_port, server_settings
+from corral.serve.ports import free_port
+from corral.serve.running import ServeOptions, app_of, server_settings
 from corral.serve.security_rules import SecurityRules
 
 _HOST = "127.0.0.1"

@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import sys
 import time
 from collections import deque
@@ -19,6 +18,7 @@ from corral.errors import UsageError
 from corral.serve.client.address import address_of
 from corral.serve.client.errors import LaunchError
 from corral.serve.client.http import http_status
+from corral.serve.ports import free_port
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _POLL_S = 0.1
@@ -214,13 +214,6 @@ async def wait_until_ready(
         f"{url}/health did not answer 200 within {timeout_s:g} s (ready_timeout_s); last: {last}. "
         f"{told}".rstrip()
     )
-
-
-def free_port() -> int:
-    """A port that nothing listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class _Supervised:

@@ -3,8 +3,9 @@
 import json
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
+from corral.env.calls import are_content_blocks
 from corral.errors import InfrastructureFault
 from corral.serve.client.address import address_of
 from corral.serve.client.env_client import EnvClient, StepResult
@@ -191,13 +192,9 @@ def _tool_result(observation: Mapping[str, Any]) -> str | list[Any]:
         texts = [block.get("text") for block in result if block.get("type") == "text"]
         if len(texts) == len(result):
             return "\n".join(map(str, texts))
-    if isinstance(result, list) and result and all(_is_block(block) for block in result):
-        return cast("list[Any]", result)
+    if are_content_blocks(result):
+        return result
     return json.dumps(result, ensure_ascii=False)
-
-
-def _is_block(block: object) -> bool:
-    return isinstance(block, Mapping) and "type" in block
 
 
 def _class_of(
