@@ -291,10 +291,10 @@ def fuzz_bytes(url: str, count: int, chance: random.Random, seen: Verdicts) -> N
                 while raw.recv(65536):
                     pass
                 seen.answers["bytes ended"] += 1
-            except ConnectionError:
-                seen.answers["bytes reset"] += 1
             except TimeoutError:
                 seen.object_to("a broken connection is kept open", "bytes")
+            except OSError:  # reset, or (ENOTCONN, no ConnectionError) reset before the shutdown
+                seen.answers["bytes reset"] += 1
 
 
 _HANDSHAKE = (
