@@ -25,6 +25,7 @@ def counter(environment: type, action: type, observation: type, state: type) -> 
 
     class Counter(environment):
         SUPPORTS_CONCURRENT_SESSIONS = True
+        REQUIRES_OWN_THREAD = False  # Corral's; the official server knows no such thing
 
         def __init__(self) -> None:
             super().__init__()

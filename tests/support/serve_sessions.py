@@ -81,8 +81,15 @@ class Awkward(Environment[Do, Seen, State]):
         self.closed.append(threading.get_ident())
 
     def _seen(self, **more: Any) -> Seen:
-        assert threading.get_ident() == self.born, "called in another thread"
+        if self.REQUIRES_OWN_THREAD:
+            assert threading.get_ident() == self.born, "called in another thread"
         return Seen(count=self.count, thread=self.born, **more)
+
+
+class Loose(Awkward):
+    """The same, where sessions share threads."""
+
+    REQUIRES_OWN_THREAD = False
 
 
 class Peer:

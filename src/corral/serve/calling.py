@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from corral.serve.faults import Code, ServeFault
-from corral.serve.threads import EnvironmentThread
+from corral.serve.shared_threads import SessionThread
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -49,7 +49,7 @@ def checked_reward(value: Any, what: str) -> bool | int | float | None:
     return value
 
 
-async def close_in(thread: EnvironmentThread, close: Callable[[], Any]) -> None:
+async def close_in(thread: SessionThread, close: Callable[[], Any]) -> None:
     """Run ``close`` as the last call of a thread, and let the thread end."""
     future = thread.submit(close)
     thread.stop()

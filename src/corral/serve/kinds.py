@@ -10,7 +10,7 @@ from corral.env.lifecycle import prepare
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
 from corral.serve.mcp_actions import action_validator, described, family_of
 from corral.serve.openenv_types import Action, Observation, State
-from corral.serve.openenv_world import OpenEnvKind
+from corral.serve.openenv_world import OpenEnvKind, is_from_openenv_base
 from corral.serve.tool_world import TaskSource, ToolKind
 from corral.serve.world import ToolDescription, WorldKind
 
@@ -95,6 +95,7 @@ def _openenv_kind(
         is_concurrent=bool(getattr(cls, "SUPPORTS_CONCURRENT_SESSIONS", False)),
         is_replayable=bool(getattr(cls, "REPLAYABLE", False)),
         is_one_thread=bool(getattr(cls, "REQUIRES_SINGLE_THREAD_EXECUTOR", False)),
+        has_own_threads=_has_own_threads(cls) or hasattr(cls, "mcp_session"),
         is_debug=is_debug,
     )
 
@@ -135,8 +136,18 @@ def _tool_kind(factory: Callable[[], Any], tasks: TaskSource | None, is_debug: b
         tools=described,
         is_concurrent=bool(getattr(cls, "SUPPORTS_CONCURRENT_SESSIONS", True)),
         is_replayable=bool(getattr(cls, "REPLAYABLE", False)),
+        has_own_threads=_has_own_threads(cls),
         tasks=tasks,
         is_debug=is_debug,
+    )
+
+
+def _has_own_threads(cls: type) -> bool:
+    """Asynchronous code keeps its event loop, and that its thread, whatever the class says."""
+    members = [getattr(cls, name) for name in dir(cls) if not name.startswith("__")]
+    return bool(getattr(cls, "REQUIRES_OWN_THREAD", True)) or any(
+        inspect.iscoroutinefunction(member) and not is_from_openenv_base(member)
+        for member in members
     )
 
 

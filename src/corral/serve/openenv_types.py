@@ -122,6 +122,9 @@ class Environment(ABC, Generic[ActionT, ObservationT, StateT]):
     """Whether several instances may live in one process."""
     REPLAYABLE: ClassVar[bool] = False
     """Whether equal resets and actions give equal observations and touch nothing outside."""
+    REQUIRES_OWN_THREAD: ClassVar[bool] = True
+    """Whether all calls to an instance must come from one thread, as browsers and SQLite want it.
+    Where not, quick sessions share a thread, which makes a server several times as fast."""
     HIDDEN_STATE: ClassVar[frozenset[str]] = frozenset()
     """Fields of the state that nobody is shown before the episode is done."""
 

@@ -1,7 +1,6 @@
 """An OpenEnv-style environment as a `World`: typed actions in, typed observations out."""
 
 import asyncio
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -19,7 +18,8 @@ from corral.serve.faults import (
     problems_of,
 )
 from corral.serve.mcp_actions import described
-from corral.serve.threads import EnvironmentThread
+from corral.serve.shared_threads import SessionThread, start_thread
+from corral.serve.threads import EnvironmentThread, is_awaitable
 from corral.serve.world import Observed, ToolAnswer, ToolDescription
 
 _IN_ENVELOPE = {"reward", "done"}
@@ -45,6 +45,8 @@ class OpenEnvKind:
     is_replayable: bool
     is_one_thread: bool = False
     """Whether all instances share one thread."""
+    has_own_threads: bool = True
+    """Whether an instance must be called from the same thread always."""
     is_debug: bool = False
     _metadata: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     _shared: list[EnvironmentThread] = field(default_factory=list[EnvironmentThread], repr=False)
@@ -86,21 +88,21 @@ class OpenEnvKind:
     async def metadata(self) -> dict[str, Any]:
         """What the class says about itself, if it does; asked of one instance, once."""
         written = getattr(self.cls, "get_metadata", None)
-        if written is None or _is_from_openenv_base(written):
+        if written is None or is_from_openenv_base(written):
             return {}
         if not self._metadata:
             fields = to_jsonable_python(await self.call_once("get_metadata"))
             self._metadata.update(fields)
         return self._metadata
 
-    def _thread(self) -> EnvironmentThread:
+    def _thread(self) -> SessionThread:
         if not self.is_one_thread:
-            return EnvironmentThread(name=self.name)
+            return start_thread(self.name, is_own=self.has_own_threads)
         if not self._shared:
             self._shared.append(EnvironmentThread(name=self.name))
         return self._shared[0]
 
-    def _release(self, thread: EnvironmentThread) -> None:
+    def _release(self, thread: SessionThread) -> None:
         if not self.is_one_thread:
             thread.stop()
 
@@ -108,7 +110,7 @@ class OpenEnvKind:
 class OpenEnvWorld:
     """The environment of one session."""
 
-    def __init__(self, kind: OpenEnvKind, environment: Any, thread: EnvironmentThread) -> None:
+    def __init__(self, kind: OpenEnvKind, environment: Any, thread: SessionThread) -> None:
         self._kind = kind
         self._environment = environment
         self._thread = thread
@@ -243,7 +245,7 @@ class OpenEnvWorld:
     async def _observe(self, what: str, call: Callable[[], Any]) -> Observed:
         def run() -> Any:
             value = call()
-            return _later(value, what) if inspect.isawaitable(value) else _observed(value, what)
+            return _later(value, what) if is_awaitable(value) else _observed(value, what)
 
         try:
             observed = await self._thread.submit(run)
@@ -283,12 +285,12 @@ def _as_object(value: Any, what: str, exclude: set[str]) -> dict[str, Any]:
 def _override(environment: Any, cls: type, name: str) -> Callable[..., Any]:
     """``step_async`` where the author wrote one, else ``step``."""
     written = getattr(cls, f"{name}_async", None)
-    if written is not None and not _is_from_openenv_base(written):
+    if written is not None and not is_from_openenv_base(written):
         return getattr(environment, f"{name}_async")
     return getattr(environment, name)
 
 
-def _is_from_openenv_base(function: Any) -> bool:
+def is_from_openenv_base(function: Any) -> bool:
     # The base class's own coroutines only call the synchronous methods.
     return getattr(function, "__qualname__", "").startswith("Environment.") and getattr(
         function, "__module__", ""

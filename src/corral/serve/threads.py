@@ -7,7 +7,6 @@ blocks its own session only. A sleeping thread costs some 50 KB.
 """
 
 import asyncio
-import inspect
 import itertools
 import threading
 from collections import deque
@@ -57,6 +56,11 @@ class Results:
                 future.set_result(value)
 
 
+def results_of(loop: asyncio.AbstractEventLoop) -> Results:
+    """What carries results to that event loop."""
+    return _RESULTS.setdefault(loop, Results())
+
+
 class Starts:
     """Wakes the threads that got calls, all of them when the event loop has done its round.
 
@@ -78,12 +82,17 @@ class Starts:
             thread.take(job)
 
 
+def is_awaitable(value: Any) -> bool:
+    """Whether a coroutine, or the like; much quicker than `inspect.isawaitable`."""
+    return hasattr(type(value), "__await__")
+
+
 class EnvironmentThread:
     """Runs the calls of one session, one after the other, in a thread of their own."""
 
     def __init__(self, *, name: str) -> None:
         loop = asyncio.get_running_loop()
-        self._results = _RESULTS.setdefault(loop, Results())
+        self._results = results_of(loop)
         self._starts = _STARTS.setdefault(loop, Starts())
         self._jobs: SimpleQueue[Any] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -178,7 +187,7 @@ class EnvironmentThread:
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
             self._results.put(future, None, plain_exception(error))
             return None
-        if inspect.isawaitable(value):
+        if is_awaitable(value):
             return value
         self._results.put(future, value)
         return None

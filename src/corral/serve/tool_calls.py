@@ -1,13 +1,13 @@
 """One call of a tool inside the environment's thread, told apart: answer, wrong call, or fault."""
 
 import asyncio
-import inspect
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from corral.env.calls import CallFailure, ToolSet, attempt, content_of
 from corral.env.tools import Tool
+from corral.serve.threads import is_awaitable
 
 Result = TypeVar("Result")
 
@@ -56,7 +56,7 @@ class InstanceCalls:
 
     async def settle(self, value: Any) -> Any:
         """What a member returned, awaited if it has to be."""
-        if not inspect.isawaitable(value):
+        if not is_awaitable(value):
             return value
         if self._is_async:
             return await value

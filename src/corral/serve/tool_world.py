@@ -26,7 +26,7 @@ from corral.env.lifecycle import is_done, metrics, required_parameters
 from corral.errors import EnvironmentFault
 from corral.serve.calling import accepted, checked_reward, close_in
 from corral.serve.faults import InvalidRequest, ServeFault, execution_fault, factory_fault, problem
-from corral.serve.threads import EnvironmentThread
+from corral.serve.shared_threads import SessionThread, start_thread
 from corral.serve.tool_calls import CallOutcome, InstanceCalls
 from corral.serve.world import Observed, ToolAnswer, ToolDescription
 
@@ -55,6 +55,8 @@ class ToolKind:
     tools: tuple[ToolDescription, ...] | None
     is_concurrent: bool
     is_replayable: bool
+    has_own_threads: bool = True
+    """Whether an instance must be called from the same thread always."""
     tasks: TaskSource | None = None
     """Gives a reset without its columns a row to play."""
     is_debug: bool = False
@@ -65,7 +67,7 @@ class ToolKind:
         Raises:
             ServeFault: The constructor raised.
         """
-        thread = EnvironmentThread(name=self.name)
+        thread = start_thread(self.name, is_own=self.has_own_threads)
         try:
             instance = await thread.submit(self.factory)
         except BaseException as error:
@@ -79,7 +81,7 @@ class ToolKind:
 class ToolWorld:
     """The environment of one session."""
 
-    def __init__(self, kind: ToolKind, instance: Any, thread: EnvironmentThread) -> None:
+    def __init__(self, kind: ToolKind, instance: Any, thread: SessionThread) -> None:
         self._kind = kind
         self._instance = instance
         self._thread = thread

@@ -29,7 +29,14 @@ class PlayEndpoint:
         self._mcp = mcp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection from its handshake to its end."""
+        """Serve one connection from its handshake to its end.
+
+        In a task of its own: whatever wakes a task passes through each coroutine that waits in it,
+        and the layers around this one are many.
+        """
+        await asyncio.create_task(self._serve(scope, receive, send))
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
         is_extended = SUBPROTOCOL in scope.get("subprotocols", ())
         accept: dict[str, Any] = {"type": "websocket.accept"}

@@ -10,12 +10,15 @@ import pytest
 from corral.env import tools_of
 from corral.serve import create_app
 from corral.worlds.guess_number import GuessNumber
-from support.serve_sessions import Awkward, Do, Seen, peer, until
+from support.serve_sessions import Awkward, Do, Loose, Seen, peer, until
 from support.served_app import served
 
 
-def _app(**options):
-    return create_app(Awkward, Do, Seen, **options)
+def _app(world: type[Awkward] = Awkward, **options):
+    return create_app(world, Do, Seen, **options)
+
+
+each_kind_of_thread = pytest.mark.parametrize("world", [Awkward, Loose])
 
 
 async def test_an_episode_has_openenvs_frames() -> None:
@@ -69,9 +72,12 @@ async def test_what_is_no_object_ends_the_session(frame: bytes | str) -> None:
         assert await client.closed() == 1000
 
 
+@each_kind_of_thread
 @pytest.mark.parametrize("what", ["raise", "exit", "nothing"])
-async def test_a_failing_step_tells_no_internals_and_keeps_the_session(what: str, caplog) -> None:
-    async with served(_app()) as address, peer(address) as client:
+async def test_a_failing_step_tells_no_internals_and_keeps_the_session(
+    what: str, world: type[Awkward], caplog
+) -> None:
+    async with served(_app(world)) as address, peer(address) as client:
         await client.ask("reset", {})
         error = (await client.ask("step", {"what": what}))["data"]
         assert error["code"] == "EXECUTION_ERROR"
@@ -117,9 +123,10 @@ async def test_each_session_lives_in_its_own_thread_and_closes_there_once() -> N
         assert len(Awkward.closed) == 4
 
 
-async def test_a_blocking_step_blocks_neither_health_nor_others() -> None:
+@each_kind_of_thread
+async def test_a_blocking_step_blocks_neither_health_nor_others(world: type[Awkward]) -> None:
     async with (
-        served(_app()) as address,
+        served(_app(world)) as address,
         httpx.AsyncClient(base_url=f"http://{address}", trust_env=False) as http,
         peer(address) as slow,
         peer(address) as quick,
@@ -132,8 +139,11 @@ async def test_a_blocking_step_blocks_neither_health_nor_others() -> None:
         assert (await slow.read())["type"] == "observation"
 
 
-async def test_a_hanging_step_costs_its_session_alone_and_frees_the_slot() -> None:
-    app = _app(step_timeout_s=0.3, max_concurrent_envs=1, queue_timeout_s=5.0)
+@each_kind_of_thread
+async def test_a_hanging_step_costs_its_session_alone_and_frees_the_slot(
+    world: type[Awkward],
+) -> None:
+    app = _app(world, step_timeout_s=0.3, max_concurrent_envs=1, queue_timeout_s=5.0)
     Awkward.released.clear()
     try:
         async with served(app) as address:
