@@ -4,6 +4,7 @@ from corral.env.calls import BoundTools, ToolResult, ToolSet, tools_of
 from corral.env.contract import RESERVED_NAMES, Environment, Observation
 from corral.env.lifecycle import (
     EnvironmentKind,
+    Home,
     call_get_reward,
     call_reset,
     check_reset_columns,
@@ -21,6 +22,7 @@ __all__ = [
     "BoundTools",
     "Environment",
     "EnvironmentKind",
+    "Home",
     "Observation",
     "Tool",
     "ToolResult",

@@ -51,7 +51,8 @@ class ToolSet:
 
         Args:
             instance: None when all tools are plain functions.
-            executor: Where synchronous functions run; the process's shared threads by default.
+            executor: Where the instance's synchronous methods run; the process's shared threads by
+                default. Plain functions run in those always.
         """
         return BoundTools(self, instance, executor=executor)
 
@@ -99,7 +100,7 @@ class BoundTools:
 
     async def _in_thread(self, tool: Tool, run: Callable[[], Any]) -> Any:
         if tool.function is not None:
-            return await run_in_thread(run, executor=self._executor)
+            return await run_in_thread(run)
         async with self._instance_lock:
             return await run_in_thread(run, executor=self._executor)
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from corral.env.calls import ToolSet, tools_of
 from corral.env.contract import CLOSE, Observation
-from corral.env.threads import run_user_code
+from corral.env.threads import DaemonThreads, environment_threads, run_user_code
 from corral.errors import (
     EnvironmentFault,
     InfrastructureFault,
@@ -37,17 +37,33 @@ class EnvironmentKind:
     """Plain functions the run adds, then the environment's own."""
     has_reward: bool
     """Whether it defines ``get_reward``."""
-    _unused: list[Any] = field(default_factory=list[Any], repr=False)
+    _unused: "list[Home]" = field(default_factory=list["Home"], repr=False)
 
-    def construct(self) -> Any:
-        """An instance nobody uses yet: the examined one first, then new ones.
+    def construct(self) -> "Home":
+        """An instance nobody uses yet, in its thread: the examined one first, then new ones.
 
-        Each call beyond the first calls the factory exactly once, in the calling thread.
+        Each call beyond the first calls the factory exactly once.
         """
         try:
             return self._unused.pop()
         except IndexError:
             return _construct(self.factory, f"{self.name}()")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Home:
+    """An environment and the thread in which its synchronous code runs, constructor included.
+
+    Browsers, SQLite and OpenGL must be called from the thread that made them.
+    """
+
+    instance: Any
+    thread: Executor
+
+    def leave(self) -> None:
+        """Let the thread end; the environment is closed or given up."""
+        if self.thread is not environment_threads():
+            self.thread.shutdown(wait=False)
 
 
 def prepare(
@@ -65,7 +81,8 @@ def prepare(
     """
     what = _factory_name(factory)
     _check_factory(factory, what)
-    instance = _construct(factory, what + "()")
+    home = _construct(factory, what + "()")
+    instance = home.instance
     cls = cast("type[Any]", type(instance))
     name = cls.__name__
     if not callable(getattr(instance, "reset", None)):
@@ -81,7 +98,7 @@ def prepare(
         cls=cls,
         tools=tools_of(standalone, cls),
         has_reward=has_reward,
-        _unused=[instance],
+        _unused=[home],
     )
 
 
@@ -207,9 +224,16 @@ async def close(environment: object, *, executor: Executor | None = None) -> Non
         logger.warning("%s", fault)
 
 
-def _construct(factory: Callable[[], Any], what: str) -> Any:
+def _construct(factory: Callable[[], Any], what: str) -> Home:
+    is_own = getattr(factory, "REQUIRES_OWN_THREAD", True)
+    thread = DaemonThreads(1) if is_own else environment_threads()
     with environment_boundary(what):
-        return factory()
+        try:
+            return Home(instance=thread.submit(factory).result(), thread=thread)
+        except BaseException:
+            if is_own:
+                thread.shutdown()
+            raise
 
 
 def _factory_name(factory: object) -> str:

@@ -28,7 +28,7 @@ class DaemonThreads(Executor):
 
     def __init__(self, max_threads: int) -> None:
         self._max_threads = max_threads
-        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._lock = threading.Lock()
         self._started = 0
@@ -50,15 +50,22 @@ class DaemonThreads(Executor):
                 self._started += 1
         return future
 
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:
+        """Let the threads end after what is queued; nobody waits for them."""
+        with self._lock:
+            self._max_threads = 0
+            for _ in range(self._started):
+                self._jobs.put(None)
+
     def _work(self) -> None:
-        while True:
-            future, job = self._jobs.get()
+        while (taken := self._jobs.get()) is not None:
+            future, job = taken
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(job())
                 except BaseException as error:  # noqa: BLE001 - whoever waits gets it
                     future.set_exception(error)
-            del future, job  # an idle thread holds on to nothing
+            del taken, future, job  # an idle thread holds on to nothing
             self._idle.release()
 
 

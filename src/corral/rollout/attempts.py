@@ -81,16 +81,17 @@ class Attempts:
             await asyncio.sleep(FIRST_PAUSE_S * 2 ** (attempt - 1))
 
     async def _once(self, place: Place) -> Result:
-        environment = None
+        home = None
         if place.pool is not None:
             try:
-                environment = await place.pool.take(place.number, turn=self.construction)
+                home = await place.pool.take(place.number, turn=self.construction)
             except EnvironmentFault as fault:
                 return _unplayed(place.seat, Outcome.ENVIRONMENT_FAULT, fault)
-        run = EpisodeRun(self.rules, place.seat, environment, key=_next_key(place.seat))
+        run = EpisodeRun(self.rules, place.seat, home, key=_next_key(place.seat))
         episode = await run.play()
         if place.pool is not None and run.is_environment_busy:
             place.pool.wear_out(place.number)
+        environment = None if home is None else home.instance
         return Result(episode=episode, environment=environment, cause=run.fault)
 
 

@@ -11,6 +11,7 @@ from corral.chat.tokenizer import decode
 from corral.engines.protocol import Engine
 from corral.env import (
     EnvironmentKind,
+    Home,
     ToolSet,
     call_get_reward,
     call_reset,
@@ -70,10 +71,11 @@ class EpisodeRun:
     Every draw depends on (task seed, member, turn) alone, so attempts do not differ in luck.
     """
 
-    def __init__(self, rules: Rules, seat: Seat, environment: object | None, *, key: str) -> None:
+    def __init__(self, rules: Rules, seat: Seat, home: Home | None, *, key: str) -> None:
         self._rules = rules
         self._seat = seat
-        self._environment = environment
+        self._environment: object | None = None if home is None else home.instance
+        self._thread = None if home is None else home.thread
         self._key = key
         self._talk = Conversation(seat.task.prompt, ())
         self._counts = ToolCounts()
@@ -122,7 +124,7 @@ class EpisodeRun:
         observation = None
         kind = self._seat.kind
         if kind is not None and self._environment is not None:
-            reset = call_reset(self._environment, self._seat.row)
+            reset = call_reset(self._environment, self._seat.row, executor=self._thread)
             with self._watch.part("reset"):
                 observation = await self._within_limit(f"{kind.name}.reset", reset)
         messages = merge_observation(task.prompt, observation)
@@ -149,7 +151,7 @@ class EpisodeRun:
             self._rules.engine.release(self._key)
 
     async def _play_turns(self) -> Outcome:
-        bound = self._seat.tools.bind(self._environment)
+        bound = self._seat.tools.bind(self._environment, executor=self._thread)
         rounds = 0
         while True:
             calls, outcome = await self._take_turn(rounds)
@@ -236,7 +238,9 @@ class EpisodeRun:
         kind = self._seat.kind
         if kind is None or self._environment is None or not kind.has_reward:
             return {}
-        reward = call_get_reward(self._environment)
+        # Behind a call that hangs it would never be asked.
+        thread = None if self.is_environment_busy else self._thread
+        reward = call_get_reward(self._environment, executor=thread)
         with self._watch.part("reward"):
             return {kind.name: await self._within_limit(f"{kind.name}.get_reward", reward)}
 

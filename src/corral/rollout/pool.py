@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from corral.env import EnvironmentKind, close
+from corral.env import EnvironmentKind, Home, close
 from corral.env.threads import run_in_thread
 
 _logger = logging.getLogger(__name__)
@@ -18,17 +18,16 @@ class EnvironmentPool:
     The i-th episode of a kind always plays in the instance on seat i. Instances are constructed
     when a seat is taken for the first time, one after another in the order of taking, so that a
     factory is called exactly as often as there are concurrent episodes and need not be
-    thread-safe. An instance is constructed and called in threads, never in two at the same time,
-    but not always in the same one.
+    thread-safe. An instance is constructed and called in one thread (see `corral.env.Home`).
     """
 
     def __init__(self, kind: EnvironmentKind) -> None:
         self._kind = kind
-        self._instances: dict[int, object] = {}
+        self._homes: dict[int, Home] = {}
         self._worn: set[int] = set()
         self._construction: asyncio.Future[None] | None = None
 
-    async def take(self, seat: int, *, turn: asyncio.Lock) -> object:
+    async def take(self, seat: int, *, turn: asyncio.Lock) -> Home:
         """The instance on a seat, constructed if there is none.
 
         Args:
@@ -38,12 +37,12 @@ class EnvironmentPool:
         async with turn:
             if seat in self._worn:
                 await self.discard(seat)
-            if seat not in self._instances:
+            if seat not in self._homes:
                 # Shielded: a thread cannot be cancelled, and what it makes must be closed one day.
                 self._construction = asyncio.ensure_future(self._construct(seat))
                 await asyncio.shield(self._construction)
                 self._construction = None
-            return self._instances[seat]
+            return self._homes[seat]
 
     def wear_out(self, seat: int) -> None:
         """Have the instance replaced before its next episode; a call may still be running in it."""
@@ -51,27 +50,31 @@ class EnvironmentPool:
 
     async def discard(self, seat: int) -> None:
         """Close the instance on a seat and leave the seat empty."""
+        home = self._homes.pop(seat, None)
+        is_busy = seat in self._worn
         self._worn.discard(seat)
-        instance = self._instances.pop(seat, None)
-        if instance is None:
+        if home is None:
             return
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await close(instance)
+                # Behind a call that hangs, nothing would ever be closed.
+                await close(home.instance, executor=None if is_busy else home.thread)
         except TimeoutError:
             _logger.warning(
                 "%s.close took longer than %g s; leaving it behind.",
-                type(instance).__name__,
+                type(home.instance).__name__,
                 CLOSE_TIMEOUT_S,
             )
+        finally:
+            home.leave()
 
     async def aclose(self) -> None:
         """Close every instance; the pool may be used again and then constructs new ones."""
         if self._construction is not None:
             await asyncio.gather(self._construction, return_exceptions=True)
             self._construction = None
-        for seat in list(self._instances):
+        for seat in list(self._homes):
             await self.discard(seat)
 
     async def _construct(self, seat: int) -> None:
-        self._instances[seat] = await run_in_thread(self._kind.construct)
+        self._homes[seat] = await run_in_thread(self._kind.construct)

@@ -102,7 +102,9 @@ def _openenv_kind(
 
 def _tool_kind(factory: Callable[[], Any], tasks: TaskSource | None, is_debug: bool) -> ToolKind:
     kind = prepare(factory)
-    _close_probe(kind.construct())
+    home = kind.construct()
+    home.thread.submit(_close_probe, home.instance).result()
+    home.leave()
     clashing = sorted(RESERVED_TOOLS & set(kind.tools.names))
     if clashing:
         raise UsageError(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.chat.observation import merge_observation
+from corral.env.calls import BoundTools
 from corral.env.lifecycle import (
     EnvironmentKind,
     call_get_reward,
@@ -144,20 +145,24 @@ async def _play(
     world: World, policy: Policy, row: Row, seed: int, kind: EnvironmentKind, max_calls: int
 ) -> PlayedGame:
     turns: list[PlayedTurn] = []
-    env, observation, reward, error = None, None, None, None
+    home, env, observation, reward, error = None, None, None, None, None
     is_win, numbers = False, dict[str, float]()
     try:
-        env = kind.construct()
-        observation = await call_reset(env, row)
-        outcome = await _take_turns(policy, env, kind, observation, seed, turns, max_calls)
-        reward = await call_get_reward(env)
+        home = kind.construct()
+        env = home.instance
+        observation = await call_reset(env, row, executor=home.thread)
+        tools = kind.tools.bind(env, executor=home.thread)
+        outcome = await _take_turns(policy, env, tools, observation, seed, turns, max_calls)
+        reward = await call_get_reward(env, executor=home.thread)
         is_win, numbers = world.is_win(env), read_metrics(env)
     except EnvironmentFault as fault:
         outcome, error = Outcome.ENVIRONMENT_FAULT, str(fault)
     except InfrastructureFault as fault:
         outcome, error = Outcome.INFRASTRUCTURE_FAULT, str(fault)
     finally:
-        await close(env)
+        if home is not None:
+            await close(env, executor=home.thread)
+            home.leave()
     return PlayedGame(
         row=row,
         seed=seed,
@@ -176,7 +181,7 @@ async def _play(
 async def _take_turns(
     policy: Policy,
     env: Any,
-    kind: EnvironmentKind,
+    tools: BoundTools,
     observation: Any,
     seed: int,
     turns: list[PlayedTurn],
@@ -185,7 +190,6 @@ async def _take_turns(
     """Play on the freshly reset ``env``; appends to ``turns`` so that a fault keeps what was."""
     # A stream of its own: were it the one that drew the task, a player would draw the secret.
     rng = random.Random(f"player {seed}")
-    tools = kind.tools.bind(env)
     last_text = observation if isinstance(observation, str) else ""
     while not is_done(env):
         if len(turns) == max_calls:

@@ -36,7 +36,7 @@ async def test_a_field_that_chooses_becomes_one_tool_per_value(board: str):
 
 async def test_an_episode_of_typed_actions(board: str):
     kind = prepare(RemoteEnvironment(board))
-    env = kind.construct()
+    env = kind.construct().instance
     assert await call_reset(env, {"prompt": "Go.", "seed": 1}) == '{"place": 0}'
     tools = kind.tools.bind(env)
     assert (await tools.call("right", {"far": True})).content == '{"place": 2}'
@@ -53,7 +53,7 @@ async def test_an_episode_of_typed_actions(board: str):
 
 async def test_what_a_model_reads_can_be_chosen(board: str):
     kind = prepare(RemoteEnvironment(board, show=lambda seen: f"at {seen['place']}"))
-    env = kind.construct()
+    env = kind.construct().instance
     assert await call_reset(env, {}) == "at 0"
     assert (await kind.tools.bind(env).call("right", {})).content == "at 1"
     await close(env)
@@ -69,7 +69,7 @@ async def test_an_action_without_a_choice_is_one_tool_named_after_it(counter: st
         "type": "string",
         "description": "What to say (at least 1 characters).",
     }
-    env = kind.construct()
+    env = kind.construct().instance
     await call_reset(env, {"start": 4})
     tools = kind.tools.bind(env)
     assert '"count": 5' in str((await tools.call("count", {"text": "hi"})).content)
@@ -97,7 +97,7 @@ async def test_mcp_tools_are_called_through_step(toolbox: str):
         },
         "required": ["thing"],
     }
-    env = kind.construct()
+    env = kind.construct().instance
     assert await call_reset(env, {}) is None
     tools = kind.tools.bind(env)
     assert (await tools.call("put", {"thing": "cup"})).content == "1 things"
@@ -114,7 +114,7 @@ async def test_a_lost_session_is_an_infrastructure_fault_and_never_a_reward():
     port = free_port()
     with official("board", port=port) as url:
         kind = prepare(RemoteEnvironment(url))
-        env = kind.construct()
+        env = kind.construct().instance
         await call_reset(env, {})
         tools = kind.tools.bind(env)
         await tools.call("right", {})
@@ -130,7 +130,7 @@ async def test_a_lost_session_is_an_infrastructure_fault_and_never_a_reward():
 
 
 async def test_a_column_that_is_no_json_is_named(board: str):
-    env = prepare(RemoteEnvironment(board)).construct()
+    env = prepare(RemoteEnvironment(board)).construct().instance
     with pytest.raises(EnvironmentFault, match="cannot be written as JSON"):
         await call_reset(env, {"thing": object()})
     await close(env)

@@ -44,7 +44,7 @@ async def test_episodes_are_the_same(served: tuple[Any, RemoteEnvironment]):
 
 async def record(policy: Any, kind: Any, row: dict[str, Any], seed: int) -> list[Any]:
     """What a player does in the world, followed by what a model might do wrong."""
-    env, rng, actions = kind.construct(), random.Random(seed), []
+    env, rng, actions = kind.construct().instance, random.Random(seed), []
     last = await call_reset(env, row) or ""
     tools = kind.tools.bind(env)
     name = kind.tools.names[0]
@@ -59,7 +59,7 @@ async def record(policy: Any, kind: Any, row: dict[str, Any], seed: int) -> list
 
 
 async def replay(kind: Any, row: dict[str, Any], actions: list[Any]) -> list[Any]:
-    env = kind.construct()
+    env = kind.construct().instance
     tools = kind.tools.bind(env)
     told: list[Any] = [await call_reset(env, row)]
     for name, arguments in actions:
@@ -76,7 +76,7 @@ async def test_more_episodes_than_slots_wait_for_their_turn(
     kind = prepare(remote)
 
     async def play(row: dict[str, Any]) -> float | None:
-        env = kind.construct()
+        env = kind.construct().instance
         await call_reset(env, row)
         reward = await call_get_reward(env)
         await close(env)

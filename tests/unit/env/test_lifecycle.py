@@ -62,7 +62,7 @@ def test_preparing_constructs_one_instance_and_hands_it_out_first():
     assert (kind.name, kind.cls, kind.has_reward) == ("Guess", Guess, True)
     assert kind.tools.names == ("guess",)
     assert len(made) == 1
-    first, second = kind.construct(), kind.construct()
+    first, second = kind.construct().instance, kind.construct().instance
     assert [first, second] == made
     assert first is not second
 
@@ -119,7 +119,7 @@ def test_a_factory_that_makes_no_environment_is_refused(factory: Any, message: s
 
 
 def test_a_partial_is_a_factory():
-    assert prepare(functools.partial(NeedsUrl, "ws://")).construct().url == "ws://"
+    assert prepare(functools.partial(NeedsUrl, "ws://")).construct().instance.url == "ws://"
 
 
 def test_a_broken_tool_is_found_when_preparing():
