@@ -8,8 +8,6 @@ import typer
 from corral.cli.output import emit, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.errors import UsageError
-from corral.track import RunFolder
-from corral.worlds import find_world
 
 
 def evaluate(
@@ -34,6 +32,9 @@ def evaluate(
 
     Example: corral eval runs/wordle-tiny --games 30
     """
+    from corral.track import RunFolder
+    from corral.worlds import find_world
+
     # Wrong use is told at once: the imports below take seconds.
     if world is not None:
         find_world(world)

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.human import human_policy, show_text, show_turn
 from corral.cli.output import emit, say, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.errors import EnvironmentFault, UsageError
-from corral.records import Outcome
-from corral.worlds import World, find_world
-from corral.worlds.play import PlayedGame, play_episodes, play_scripted, summary
+
+if TYPE_CHECKING:
+    from corral.worlds import World
+    from corral.worlds.play import PlayedGame
 
 Result = dict[str, Any]
 """A game as JSON."""
@@ -37,6 +37,8 @@ def play(
     """
     if policy is not None and model is not None:
         raise UsageError("--policy and --model are two players: give one of them, or none to play.")
+    from corral.worlds import find_world
+
     world = find_world(env)
     if model is not None:
         games = _model_games(world, model, episodes, seed, temperature, is_shown=not json)
@@ -59,15 +61,20 @@ def play(
         raise EnvironmentFault(f"{len(errors)} of {episodes} games ended in a fault: {errors[0]}")
 
 
-def _human_games(world: World, episodes: int, seed: int) -> Iterator[tuple[Result, str | None]]:
+def _human_games(world: "World", episodes: int, seed: int) -> Iterator[tuple[Result, str | None]]:
+    from corral.worlds.play import summary
+
     for game_seed in range(seed, seed + episodes):
         game = _human_game(world, game_seed)
         yield summary(world, game), game.error
 
 
 def _scripted_games(
-    world: World, policy: str, episodes: int, seed: int, *, is_shown: bool
+    world: "World", policy: str, episodes: int, seed: int, *, is_shown: bool
 ) -> Iterator[tuple[Result, str | None]]:
+    from corral.cli.human import show_text, show_turn
+    from corral.worlds.play import play_episodes, summary
+
     for game in play_episodes(world, world.policy(policy), episodes=episodes, seed=seed):
         if is_shown:
             show_text(game.row.get("prompt"))
@@ -77,7 +84,11 @@ def _scripted_games(
         yield summary(world, game), game.error
 
 
-def _human_game(world: World, seed: int) -> PlayedGame:
+def _human_game(world: "World", seed: int) -> "PlayedGame":
+    from corral.cli.human import human_policy, show_text
+    from corral.records import Outcome
+    from corral.worlds.play import play_scripted
+
     (row,) = world.tasks(seed, 1)
     show_text(row.get("prompt"))
     game = play_scripted(world, human_policy(world), row, seed)
@@ -88,7 +99,7 @@ def _human_game(world: World, seed: int) -> PlayedGame:
 
 
 def _model_games(
-    world: World, model: str, episodes: int, seed: int, temperature: float, *, is_shown: bool
+    world: "World", model: str, episodes: int, seed: int, temperature: float, *, is_shown: bool
 ) -> Iterator[tuple[Result, str | None]]:
     quiet_libraries()
     from corral.recipes.evaluating import play_model_games, rules_of

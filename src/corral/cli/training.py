@@ -1,16 +1,18 @@
 """``corral train``."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from corral.cli.output import emit, say, screen, table
 from corral.cli.quiet import quiet_libraries
-from corral.config import Flag, Resolved, dump, load
-from corral.track import ProgressTracker, StageResult
-from corral.track.progress import clock_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from corral.config import Resolved
+    from corral.track import ProgressTracker, StageResult
 
 COLUMNS = (
     "games",
@@ -51,6 +53,8 @@ def train(
 
     Example: corral train wordle-tiny --seed 1 --set grpo.train.max_steps=50
     """
+    from corral.config import dump
+
     resolved = _resolved(recipe, seed, output, overrides or [], resume)
     if dry_run:
         typer.echo(dump(resolved), nl=False)
@@ -66,10 +70,11 @@ def _resolved(
     output: str | None,
     overrides: list[str],
     resume: bool,
-) -> Resolved[Any]:
+) -> "Resolved[Any]":
     from corral.recipes.catalogue import recipe_text
 
     text = recipe_text(recipe)  # before the imports below, which take seconds
+    from corral.config import Flag, load
     from corral.recipes.recipe import Recipe
     from corral.recipes.run import saved_config
 
@@ -85,8 +90,9 @@ def _resolved(
     return load(saved_config(fresh.value), overrides, Recipe, flags=flags)
 
 
-def _run(resolved: Resolved[Any], *, is_resumed: bool) -> list[StageResult]:
+def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
     from corral.recipes.run import resume, start
+    from corral.track import ProgressTracker
 
     quiet_libraries()
     with ProgressTracker(console=screen) as progress:
@@ -100,7 +106,7 @@ def _run(resolved: Resolved[Any], *, is_resumed: bool) -> list[StageResult]:
     return results
 
 
-def before_and_after(results: Sequence[StageResult]) -> Table:
+def before_and_after(results: "Sequence[StageResult]") -> "Table":
     """The table at the end of a run, narrow enough for a terminal of 80 columns."""
     names = [name for name in COLUMNS if any(r.metrics.get(name) is not None for r in results)]
     if any(result.metrics.get("faults") for result in results):
@@ -114,13 +120,15 @@ def before_and_after(results: Sequence[StageResult]) -> Table:
 
 
 def _time(seconds: float | None) -> str | None:
+    from corral.track.progress import clock_text
+
     return None if seconds is None else clock_text(seconds)
 
 
 class _Screen:
     """Shows how a run goes."""
 
-    def __init__(self, progress: ProgressTracker) -> None:
+    def __init__(self, progress: "ProgressTracker") -> None:
         self._progress = progress
 
     def stage_started(self, stage: str, steps: int | None) -> None:
@@ -134,7 +142,7 @@ class _Screen:
         say(f"{stage}: won {result.wins} of {result.games} games, mean reward {reward}")
 
 
-def _folder(resolved: Resolved[Any]) -> Any:
+def _folder(resolved: "Resolved[Any]") -> Any:
     from corral.recipes.run import run_path
 
     return run_path(resolved.value)

@@ -40,7 +40,7 @@ def test_an_interrupted_command_says_that_its_work_is_kept(corral, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("corral.cli.playing.find_world", interrupted)
+    monkeypatch.setattr("corral.worlds.find_world", interrupted)
     ran = corral("play", "echo")
     assert ran.code == 130
     assert "--resume" in ran.err

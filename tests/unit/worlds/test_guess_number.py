@@ -2,9 +2,9 @@ import random
 
 import pytest
 
-from corral.worlds import play_scripted
 from corral.worlds.guess_number import SMALL, GuessNumber
 from corral.worlds.guess_number.solver import halving_solver, numbers_left, random_player
+from corral.worlds.play import play_scripted
 
 
 def game(secret: int, *guesses: int) -> GuessNumber:

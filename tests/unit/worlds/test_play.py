@@ -8,16 +8,13 @@ import pytest
 
 from corral.errors import UsageError
 from corral.records import Outcome
-from corral.worlds import (
-    WORLDS,
+from corral.worlds import WORLDS, PolicyAction, World, world_of
+from corral.worlds.play import (
     PlayedGame,
-    PolicyAction,
-    World,
     demonstration,
     play_episodes,
     play_scripted,
     summary,
-    world_of,
 )
 from corral.worlds.wordle.solver import what_is_known
 

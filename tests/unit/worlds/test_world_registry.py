@@ -6,7 +6,8 @@ import pytest
 
 from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import WORLDS, find_world, guess_number, play_scripted, world_of
+from corral.worlds import WORLDS, find_world, guess_number, world_of
+from corral.worlds.play import play_scripted
 from corral.worlds.policy import random_caller
 
 SOURCE = '''
