@@ -118,6 +118,7 @@ def _tool_kind(factory: Callable[[], Any], tasks: TaskSource | None, is_debug: b
             name=tool.name,
             description=tool.schema["function"]["description"],
             input_schema=tool.schema["function"]["parameters"],
+            meta={"corral": {"return": tool.schema["function"].get("return")}},
         )
         for tool in kind.tools.tools
     )

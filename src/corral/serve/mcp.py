@@ -178,7 +178,7 @@ def _listed(tool: ToolDescription) -> dict[str, Any]:
         "outputSchema": None,
         "icons": None,
         "annotations": None,
-        "meta": None,
+        "meta": tool.meta,
         "execution": None,
     }
 

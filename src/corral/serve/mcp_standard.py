@@ -267,6 +267,7 @@ def _listed(tool: ToolDescription) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description or "",
         "inputSchema": tool.input_schema,
+        **({"_meta": tool.meta} if tool.meta else {}),
     }
 
 

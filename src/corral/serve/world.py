@@ -28,6 +28,8 @@ class ToolDescription:
     name: str
     description: str
     input_schema: dict[str, Any]
+    meta: dict[str, Any] | None = None
+    """For Corral peers: ``{"corral": {"return": schema}}``, what a model is told of the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

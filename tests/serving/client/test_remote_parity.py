@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,36 @@ from corral.serve.client.launchers import LocalProcess
 from corral.serve.client.remote import RemoteEnvironment
 from corral.worlds.registry import find_world
 
-WORLDS = ("guess_number", "wordle", "echo")
+WORLDS = ("guess_number", "wordle", "echo", f"{__file__}:Clerk")
+
+
+class Clerk:
+    """Says what its tools return, in more ways than the packaged worlds do."""
+
+    def reset(self, **row: Any) -> str:
+        return "Ask."
+
+    def count(self, things: list[str]) -> dict[str, int]:
+        """Count things.
+
+        Args:
+            things: What to count.
+
+        Returns:
+            How many there are of each.
+        """
+        return dict(Counter(things))
+
+    def note(self, text: str):
+        """Write something down.
+
+        Args:
+            text: What.
+        """
+        self.text = text
+
+    def get_reward(self) -> float:
+        return 0.25
 
 
 @pytest.fixture(scope="module", params=WORLDS)
