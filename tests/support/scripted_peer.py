@@ -100,6 +100,8 @@ class ScriptedPeer:
             self.port = server.sockets[0].getsockname()[1]
             self._ready.set()
             await self._stop.wait()
+        # A connection that did not close in time was aborted: its transport needs a round or two.
+        await asyncio.sleep(0.02)
 
     def _select(self, _: ServerConnection, offered: Any) -> str | None:
         return next((name for name in offered if name in self.subprotocols), None)

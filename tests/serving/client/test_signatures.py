@@ -43,6 +43,12 @@ def test_a_hint_made_from_a_schema_gives_the_schema_again(hint: Any):
     assert json_schema(hint_of(schema)) == schema
 
 
+def test_the_order_of_choices_is_the_schemas_own_whatever_was_made_before():
+    for values in (["a", "b"], ["b", "a"]):
+        schema = {"anyOf": [{"type": "string", "enum": values}, {"type": "integer"}]}
+        assert json_schema(hint_of(schema)) == schema
+
+
 class Color(Enum):
     RED = "red"
     BLUE = "blue"

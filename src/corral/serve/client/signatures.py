@@ -238,4 +238,9 @@ def _literal(values: Any) -> Any:
 def _union(hints: Sequence[Any]) -> Any:
     if Any in hints:
         return Any
-    return Union[tuple(hints)] if hints else Any  # noqa: UP007 - as many as there are
+    if not hints:
+        return Any
+    # Past the cache of Union: to it, literals with the same values in another order are equal, and
+    # it would give back whichever came first; a model would be told another order.
+    uncached = getattr(cast("Any", type(Union)).__getitem__, "__wrapped__", None)
+    return uncached(Union, tuple(hints)) if uncached else Union[tuple(hints)]  # noqa: UP007
