@@ -1,14 +1,13 @@
 """Run tool calls: arguments checked, errors told to the model, infrastructure told apart."""
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar, cast
 
 from corral.env.arguments import ArgumentError
-from corral.env.threads import run_in_thread
+from corral.env.threads import is_awaitable, run_in_thread
 from corral.env.tools import Tool, discover_tools, refuse_clashes, tool_of
 from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
 
@@ -92,11 +91,11 @@ class BoundTools:
 
         def run() -> Any:
             value = function(**arguments)
-            return value if inspect.isawaitable(value) else content_of(value)
+            return value if is_awaitable(value) else content_of(value)
 
         value = await self._in_thread(tool, run)
         # A plain wrapper around an async function hands back what is yet to be awaited.
-        return content_of(await value) if inspect.isawaitable(value) else value
+        return content_of(await value) if is_awaitable(value) else value
 
     async def _in_thread(self, tool: Tool, run: Callable[[], Any]) -> Any:
         if tool.function is not None:

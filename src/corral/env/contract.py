@@ -17,9 +17,12 @@ Members Corral looks at, all but ``reset`` optional:
     An attribute or property: a mapping of names to numbers, recorded with the episode.
 ``close()``
     Frees what the environment holds. Without parameters it is never a tool.
+``REQUIRES_OWN_THREAD``
+    False on the class lets instances share threads.
 
-One instance plays one episode at a time and is reset for the next one. Its synchronous methods run
-in a thread, one after the other; its asynchronous methods run on the event loop.
+One instance plays one episode at a time and is reset for the next one. Its constructor and its
+synchronous methods run in one thread of its own, one after the other; its asynchronous methods run
+on the event loop.
 """
 
 from typing import Any, Protocol

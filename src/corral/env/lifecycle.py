@@ -58,7 +58,14 @@ class Home:
     """
 
     instance: Any
-    thread: Executor
+    thread: DaemonThreads
+
+    def free_thread(self) -> Executor | None:
+        """The thread; None, which stands for the shared ones, while a call holds it.
+
+        Behind a call that hangs, nothing would ever be scored or closed.
+        """
+        return None if self.thread.is_busy else self.thread
 
     def leave(self) -> None:
         """Let the thread end; the environment is closed or given up."""
@@ -225,7 +232,7 @@ async def close(environment: object, *, executor: Executor | None = None) -> Non
 
 
 def _construct(factory: Callable[[], Any], what: str) -> Home:
-    is_own = getattr(factory, "REQUIRES_OWN_THREAD", True)
+    is_own = requires_own_thread(factory)
     thread = DaemonThreads(1) if is_own else environment_threads()
     with environment_boundary(what):
         try:
@@ -234,6 +241,11 @@ def _construct(factory: Callable[[], Any], what: str) -> Home:
             if is_own:
                 thread.shutdown()
             raise
+
+
+def requires_own_thread(factory: object) -> bool:
+    """Whether a class, or another factory, wants each instance called from one thread only."""
+    return bool(getattr(factory, "REQUIRES_OWN_THREAD", True))
 
 
 def _factory_name(factory: object) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from functools import cache, partial
 from queue import SimpleQueue
-from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from types import GeneratorType, MappingProxyType
+from typing import Any, ParamSpec, TypeVar, cast
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -32,6 +32,12 @@ class DaemonThreads(Executor):
         self._idle = threading.Semaphore(0)
         self._lock = threading.Lock()
         self._started = 0
+        self._unfinished = 0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call runs or waits; one whose outcome is there does neither."""
+        return self._unfinished > 0
 
     def submit(
         self,
@@ -42,6 +48,8 @@ class DaemonThreads(Executor):
     ) -> Future[Result]:
         """Queue a call, and start a thread for it if all are busy and there may be one more."""
         future: Future[Result] = Future()
+        with self._lock:
+            self._unfinished += 1
         self._jobs.put((future, partial(fn, *args, **kwargs)))
         with self._lock:
             if not self._idle.acquire(blocking=False) and self._started < self._max_threads:
@@ -62,20 +70,31 @@ class DaemonThreads(Executor):
             future, job = taken
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(job())
+                    value = job()
                 except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                    self._finish()
                     future.set_exception(error)
+                else:
+                    self._finish()
+                    future.set_result(value)
+                    del value
+            else:
+                self._finish()
             del taken, future, job  # an idle thread holds on to nothing
             self._idle.release()
 
+    def _finish(self) -> None:
+        with self._lock:
+            self._unfinished -= 1
 
-def environment_threads() -> Executor:
+
+def environment_threads() -> DaemonThreads:
     """The pool all environments of the process share, made on first use."""
     return _pool_of(os.getpid())  # a forked child has none of its parent's threads
 
 
 @cache
-def _pool_of(process_id: int) -> Executor:
+def _pool_of(process_id: int) -> DaemonThreads:
     return DaemonThreads(MAX_THREADS)
 
 
@@ -106,7 +125,13 @@ async def run_user_code(
         return await function(**arguments)
     value = await run_in_thread(partial(function, **arguments), executor=executor)
     # A plain wrapper around an async function hands back what is yet to be awaited.
-    return await value if inspect.isawaitable(value) else value
+    return await value if is_awaitable(value) else value
+
+
+def is_awaitable(value: Any) -> bool:
+    """What `inspect.isawaitable` says, without its slow look through abstract classes."""
+    kind = cast("type[Any]", type(value))
+    return hasattr(kind, "__await__") or (kind is GeneratorType and inspect.isawaitable(value))
 
 
 def _as_plain_exception(function: Callable[[], Result]) -> Result:

@@ -74,8 +74,8 @@ class EpisodeRun:
     def __init__(self, rules: Rules, seat: Seat, home: Home | None, *, key: str) -> None:
         self._rules = rules
         self._seat = seat
+        self._home = home
         self._environment: object | None = None if home is None else home.instance
-        self._thread = None if home is None else home.thread
         self._key = key
         self._talk = Conversation(seat.task.prompt, ())
         self._counts = ToolCounts()
@@ -123,8 +123,9 @@ class EpisodeRun:
         task = self._seat.task
         observation = None
         kind = self._seat.kind
-        if kind is not None and self._environment is not None:
-            reset = call_reset(self._environment, self._seat.row, executor=self._thread)
+        if kind is not None and self._home is not None:
+            home = self._home
+            reset = call_reset(home.instance, self._seat.row, executor=home.thread)
             with self._watch.part("reset"):
                 observation = await self._within_limit(f"{kind.name}.reset", reset)
         messages = merge_observation(task.prompt, observation)
@@ -151,7 +152,8 @@ class EpisodeRun:
             self._rules.engine.release(self._key)
 
     async def _play_turns(self) -> Outcome:
-        bound = self._seat.tools.bind(self._environment, executor=self._thread)
+        thread = None if self._home is None else self._home.thread
+        bound = self._seat.tools.bind(self._environment, executor=thread)
         rounds = 0
         while True:
             calls, outcome = await self._take_turn(rounds)
@@ -236,11 +238,10 @@ class EpisodeRun:
 
     async def _own_reward(self) -> dict[str, float | None]:
         kind = self._seat.kind
-        if kind is None or self._environment is None or not kind.has_reward:
+        home = self._home
+        if kind is None or home is None or not kind.has_reward:
             return {}
-        # Behind a call that hangs it would never be asked.
-        thread = None if self.is_environment_busy else self._thread
-        reward = call_get_reward(self._environment, executor=thread)
+        reward = call_get_reward(home.instance, executor=home.free_thread())
         with self._watch.part("reward"):
             return {kind.name: await self._within_limit(f"{kind.name}.get_reward", reward)}
 

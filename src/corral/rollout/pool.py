@@ -51,14 +51,12 @@ class EnvironmentPool:
     async def discard(self, seat: int) -> None:
         """Close the instance on a seat and leave the seat empty."""
         home = self._homes.pop(seat, None)
-        is_busy = seat in self._worn
         self._worn.discard(seat)
         if home is None:
             return
         try:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                # Behind a call that hangs, nothing would ever be closed.
-                await close(home.instance, executor=None if is_busy else home.thread)
+                await close(home.instance, executor=home.free_thread())
         except TimeoutError:
             _logger.warning(
                 "%s.close took longer than %g s; leaving it behind.",

@@ -1,11 +1,16 @@
 """Environments bound to a thread, as SQLite's connections are, play as they do in one thread."""
 
+import asyncio
 import sqlite3
 import threading
 from typing import Any
 
+import pytest
+
 from corral.env import prepare
+from corral.errors import InfrastructureFault
 from corral.records import Outcome
+from corral.rollout import attempts
 from corral.rollout.limits import Limits
 
 
@@ -75,6 +80,33 @@ async def test_a_class_that_says_so_shares_threads_and_others_end_theirs(table: 
         if thread.name == "corral-environment-0":
             thread.join(0.2)
     assert threading.active_count() <= before + 1  # the shared one
+
+
+async def test_an_environment_that_hangs_in_reset_is_closed_all_the_same(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "FIRST_PAUSE_S", 0.0)
+    gate, closed = threading.Event(), list[int]()
+
+    class Hangs:
+        def reset(self, **row: Any) -> None:
+            gate.wait(10)
+
+        def look(self) -> str:
+            """Look."""
+            return "nothing"
+
+        def close(self) -> None:
+            closed.append(id(self))
+
+    limits = Limits(seconds=0.2, episode_tokens=4000)
+    player = table.player("ok", factory=Hangs, limits=limits, retries=1)
+    async with asyncio.timeout(5):  # less than what closing may take
+        with pytest.raises(InfrastructureFault, match="took longer"):
+            await player.play([table.task(0)], 1)
+    gate.set()
+    assert len(set(closed)) == 2
+    await player.aclose()
 
 
 async def test_a_hung_tool_does_not_keep_the_reward_from_being_asked(table: Any) -> None:
