@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from corral.env.lifecycle import prepare
+from corral.env.lifecycle import prepare, requires_own_thread
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
 from corral.serve.mcp_actions import action_validator, described, family_of
 from corral.serve.openenv_types import Action, Observation, State
@@ -147,8 +147,10 @@ def _tool_kind(factory: Callable[[], Any], tasks: TaskSource | None, is_debug: b
 
 def _has_own_threads(cls: type) -> bool:
     """Asynchronous code keeps its event loop, and that its thread, whatever the class says."""
-    members = [getattr(cls, name) for name in dir(cls) if not name.startswith("__")]
-    return bool(getattr(cls, "REQUIRES_OWN_THREAD", True)) or any(
+    if requires_own_thread(cls):
+        return True
+    members = (getattr(cls, name) for name in dir(cls) if not name.startswith("__"))
+    return any(
         inspect.iscoroutinefunction(member) and not is_from_openenv_base(member)
         for member in members
     )

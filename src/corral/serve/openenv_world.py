@@ -8,6 +8,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
+from corral.env.threads import is_awaitable
 from corral.serve.calling import accepted, checked_reward, close_in, named_parameters
 from corral.serve.faults import (
     Code,
@@ -19,7 +20,7 @@ from corral.serve.faults import (
 )
 from corral.serve.mcp_actions import described
 from corral.serve.shared_threads import SessionThread, start_thread
-from corral.serve.threads import EnvironmentThread, is_awaitable
+from corral.serve.threads import EnvironmentThread
 from corral.serve.world import Observed, ToolAnswer, ToolDescription
 
 _IN_ENVELOPE = {"reward", "done"}

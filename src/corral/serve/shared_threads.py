@@ -14,8 +14,8 @@ from queue import SimpleQueue
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from corral.env.threads import plain_exception
-from corral.serve.threads import EnvironmentThread, Job, Results, is_awaitable, results_of
+from corral.env.threads import is_awaitable, plain_exception
+from corral.serve.threads import EnvironmentThread, Job, Results, awaited, results_of
 
 _PATIENCE_S: Final = 0.002
 """How long a call may hold up others."""
@@ -128,7 +128,7 @@ class SharedThreads:
         try:
             value = function()
             if is_awaitable(value):
-                value = asyncio.run(_awaited(value))
+                value = asyncio.run(awaited(value))
         except BaseException as error:  # noqa: BLE001 - whoever waits gets it
             self._results.put(future, None, plain_exception(error))
         else:
@@ -150,7 +150,3 @@ class _Worker:
         while True:
             self._calls.get()
             self._threads.work(self)
-
-
-async def _awaited(value: Any) -> Any:
-    return await value

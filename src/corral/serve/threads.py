@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from corral.env.threads import plain_exception
+from corral.env.threads import is_awaitable, plain_exception
 
 Job = tuple[Callable[[], Any], "asyncio.Future[Any]"]
 _STOP: Final = object()
@@ -82,9 +82,9 @@ class Starts:
             thread.take(job)
 
 
-def is_awaitable(value: Any) -> bool:
-    """Whether a coroutine, or the like; much quicker than `inspect.isawaitable`."""
-    return hasattr(type(value), "__await__")
+async def awaited(value: Any) -> Any:
+    """What an awaitable gives, as a coroutine, which alone can be run."""
+    return await value
 
 
 class EnvironmentThread:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from corral.env.calls import CallFailure, ToolSet, attempt, content_of
+from corral.env.threads import is_awaitable
 from corral.env.tools import Tool
-from corral.serve.threads import is_awaitable
+from corral.serve.threads import awaited
 
 Result = TypeVar("Result")
 
@@ -61,7 +62,7 @@ class InstanceCalls:
         if self._is_async:
             return await value
         # A plain wrapper around an async function in a class without any other.
-        return asyncio.run(_awaited(value))
+        return asyncio.run(awaited(value))
 
 
 def _run_without_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:
@@ -71,7 +72,3 @@ def _run_without_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:
         return stop.value
     coroutine.close()
     raise RuntimeError("synchronous code waited for an event loop")
-
-
-async def _awaited(value: Any) -> Any:
-    return await value

@@ -33,6 +33,9 @@ class RemoteEnvironment:
     its slot. A full server is waited for. A lost session is an infrastructure fault.
     """
 
+    REQUIRES_OWN_THREAD = False
+    """All it does is asynchronous; a thread for each session would sleep."""
+
     def __init__(
         self,
         base_url: str,
