@@ -70,16 +70,16 @@ async def test_a_class_that_says_so_shares_threads_and_others_end_theirs(table: 
             self.db = sqlite3.connect(":memory:", check_same_thread=False)
             self.db.execute("create table account (name text, amount integer)")
 
-    before = threading.active_count()
+    before = set(threading.enumerate())
     homes = [prepare(Bank).construct() for _ in range(5)]
-    assert threading.active_count() == before + 5
+    own = set(threading.enumerate()) - before
+    assert len(own) == 5
     assert prepare(Loose).construct().thread is prepare(Loose).construct().thread
     for home in homes:
         home.leave()
-    for thread in threading.enumerate():
-        if thread.name == "corral-environment-0":
-            thread.join(0.2)
-    assert threading.active_count() <= before + 1  # the shared one
+    for thread in own:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in own)
 
 
 async def test_an_environment_that_hangs_in_reset_is_closed_all_the_same(
