@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from corral import GRPOConfig, GRPOTrainer
@@ -186,9 +186,7 @@ def worst_ratio(model: Any, batches: list[Any], temperature: float) -> float:
 
 
 @settings(
-    deadline=None,
     max_examples=20,
-    suppress_health_check=[HealthCheck.too_slow],
     # A smaller example would take minutes to find.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )

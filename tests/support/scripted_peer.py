@@ -64,6 +64,7 @@ class ScriptedPeer:
         self.connections = 0
         self.refuse_with: int | None = None
         self.failures: list[BaseException] = []
+        self._sockets: list[ServerConnection] = []
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
         self._stop = asyncio.Event()
@@ -89,6 +90,7 @@ class ScriptedPeer:
             self._serve,
             "127.0.0.1",
             0,
+            create_connection=self._accept,  # type: ignore[arg-type]
             select_subprotocol=self._select,  # type: ignore[arg-type]
             open_timeout=60,
             process_request=self._process,
@@ -100,8 +102,26 @@ class ScriptedPeer:
             self.port = server.sockets[0].getsockname()[1]
             self._ready.set()
             await self._stop.wait()
-        # A connection that did not close in time was aborted: its transport needs a round or two.
-        await asyncio.sleep(0.02)
+        await self._leave_nothing_open()
+
+    async def _leave_nothing_open(self) -> None:
+        """Abort what a slow client left, and see every transport to its end.
+
+        The library waits ``close_timeout`` for a client and goes on; a connection that was being
+        accepted then is one it does not know of yet.
+        """
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for socket in self._sockets:
+                socket.transport.abort()
+            await asyncio.wait(others, timeout=0.1)
+        for socket in self._sockets:
+            socket.transport.abort()
+            await asyncio.shield(socket.connection_lost_waiter)
+
+    def _accept(self, *args: Any, **kwargs: Any) -> ServerConnection:
+        socket = ServerConnection(*args, **kwargs)
+        self._sockets.append(socket)
+        return socket
 
     def _select(self, _: ServerConnection, offered: Any) -> str | None:
         return next((name for name in offered if name in self.subprotocols), None)

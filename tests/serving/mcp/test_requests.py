@@ -226,7 +226,7 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(message=MESSAGES, has_session=st.booleans())
 def test_no_message_makes_the_server_fail(message, has_session: bool):
     async def send() -> httpx.Response:

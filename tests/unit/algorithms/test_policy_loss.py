@@ -289,7 +289,7 @@ def test_entropy_threshold_keeps_the_top_share():
     assert entropy_threshold(entropies, torch.zeros(6), 0.4) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     values=st.lists(st.floats(0, 10, width=32), min_size=1, max_size=30),
     quantile=st.floats(0, 0.99),

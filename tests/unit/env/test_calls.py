@@ -342,7 +342,7 @@ json_values = st.recursive(
     value=json_values,
     is_whole=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_a_model_writes_is_taken_or_explained(
     name: str, key: str, value: Any, is_whole: bool
 ):

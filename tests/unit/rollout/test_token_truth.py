@@ -57,9 +57,7 @@ LIMITS = st.builds(
 )
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=st.lists(TURN, min_size=1, max_size=6), limits=LIMITS, stops=st.booleans())
 def test_tokens_and_messages_agree(
     table: Any, turns: list[str], limits: Limits, stops: bool
