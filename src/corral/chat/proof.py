@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from corral.chat.hermes import THINK_CLOSE, THINK_OPEN
 from corral.chat.probe import probe_call, probe_result, probe_value
+from corral.chat.reading import THINK_CLOSE, THINK_OPEN
 from corral.chat.render import Renderer
 from corral.chat.suffix import SuffixRenderer
 from corral.chat.tokenizer import encode, first_difference
@@ -56,6 +56,11 @@ def prove_prefix_extension(
             )
 
 
+def without_thoughts(text: str) -> str:
+    """A conversation without its reasoning, which many templates drop from history."""
+    return _THINK.sub("", text)
+
+
 def _said(opening: Opening, turn: int) -> Message:
     message = probe_call(turn)
     if not opening.closes_thinking:
@@ -64,7 +69,7 @@ def _said(opening: Opening, turn: int) -> Message:
 
 
 def _compare_text(renderer: Renderer, rendered: str, appended: str) -> None:
-    plain_rendered, plain_appended = (_THINK.sub("", text) for text in (rendered, appended))
+    plain_rendered, plain_appended = without_thoughts(rendered), without_thoughts(appended)
     if plain_rendered == plain_appended:
         return
     tokenizer = renderer.tokenizer

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from corral.chat.hermes import THINK_CLOSE, THINK_OPEN
+from corral.chat.reading import THINK_CLOSE, THINK_OPEN
 from corral.chat.render import Renderer
 from corral.chat.turn_end import TurnEnd
 from corral.errors import TemplateError
@@ -55,14 +55,34 @@ def turn_text(renderer: Renderer, opening: Opening, turn_end: TurnEnd, message: 
             "The message has reasoning_content but the template opens turns with a closed, empty "
             "think block: remove the reasoning, or render with thinking enabled."
         )
-    rendered = renderer.text([_QUESTION, message])
-    end = rendered.rfind(turn_end.text)
-    if end < 0:
-        raise TemplateError(f"The template ends a turn without {turn_end.text!r}: {rendered!r}.")
-    rendered = rendered[: end + len(turn_end.text)]
+    rendered = _through_turn_end(renderer, opening, turn_end, message)
     if rendered.startswith(opening.prompt):
         return rendered[len(opening.prompt) :]
     return _after_think_opening(rendered, opening, message)
+
+
+def _through_turn_end(
+    renderer: Renderer, opening: Opening, turn_end: TurnEnd, message: Message
+) -> str:
+    """The question and the message, through the stop token."""
+    rendered = renderer.text([_QUESTION, message])
+    end = rendered.rfind(turn_end.text)
+    if end >= len(opening.prompt) - len(opening.text):
+        return rendered[: end + len(turn_end.text)]
+    # Some templates end a turn with what opens the next one, or a turn of calls with its results.
+    followed = renderer.text([_QUESTION, message, *_followers(message)])
+    if not followed.startswith(rendered):  # reasoning is left out of what is no longer the last
+        return rendered + turn_end.text
+    end = turn_end.first_after(followed, len(opening.prompt) - len(opening.text))
+    if end is None:
+        raise TemplateError(f"The template ends a turn without a stop token: {followed!r}.")
+    return followed[:end]
+
+
+def _followers(message: Message) -> list[Message]:
+    calls = message.get("tool_calls") or []
+    names = [str(call.get("function", call).get("name", "")) for call in calls]
+    return [{"role": "tool", "name": name, "content": "dummy"} for name in names] or [_QUESTION]
 
 
 def _after_think_opening(rendered: str, opening: Opening, message: Message) -> str:

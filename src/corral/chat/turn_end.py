@@ -23,6 +23,11 @@ class TurnEnd:
     """The texts of all stop tokens."""
     stop_ids: frozenset[int]
 
+    def before(self, text: str, position: int) -> str:
+        """The text up to the first stop token after ``position``; all of it without any."""
+        found = [start for stop in self.stop_texts if (start := text.find(stop, position)) >= 0]
+        return text[: min(found)] if found else text
+
     def first_after(self, text: str, position: int) -> int | None:
         """Where the first stop token after ``position`` ends."""
         found = [
@@ -46,6 +51,9 @@ def find_turn_end(renderer: Renderer, extra_stop_ids: Sequence[int] = ()) -> Tur
     if PROBE_TEXT not in text:
         raise TemplateError("The chat template leaves out what the assistant says.")
     tail = text[text.rindex(PROBE_TEXT) + len(PROBE_TEXT) :]
+    if not tail.strip():  # what opens the next turn ends this one
+        text = renderer.text([question, answer, question])
+        tail = text[text.rindex(PROBE_TEXT) + len(PROBE_TEXT) :]
 
     eos = [] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id]
     candidates = [*eos, *extra_stop_ids]

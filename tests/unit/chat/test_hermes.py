@@ -6,7 +6,7 @@ import time
 import pytest
 
 from corral.chat import parse_turn
-from corral.chat.hermes import MAX_CALLS
+from corral.chat.reading import MAX_CALLS
 from corral.records import MalformedCall, ToolCall
 
 
