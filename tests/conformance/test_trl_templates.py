@@ -70,6 +70,7 @@ def game(*, has_reasoning: bool, is_parallel: bool) -> list[Turn]:
 
 
 @pytest.mark.parametrize("template", template_files(), ids=lambda path: path.stem)
+@pytest.mark.contract(22, 29)
 def test_a_template_is_extended_exactly_or_refused(template: Path, test_data: Path) -> None:
     tokenizer, stops = dressed(
         AutoTokenizer.from_pretrained(test_data / "tokenizers" / "qwen3"), template

@@ -206,6 +206,7 @@ def worst_ratio(model: Any, batches: list[Any], temperature: float) -> float:
     budget=st.sampled_from([1, 1500, 10_000]),
 )
 @pytest.mark.timeout(200)
+@pytest.mark.contract(20)
 def test_what_is_trained_is_what_was_sampled(
     template: str,
     tokenizer: str,

@@ -145,6 +145,7 @@ def test_an_adapter_is_all_that_an_adapter_run_changes(tmp_path: Path, model_fol
     assert (saved / "model.safetensors").stat().st_size < 50_000
 
 
+@pytest.mark.contract(40)
 def test_an_adapter_is_pulled_back_to_the_model_without_it(
     tmp_path: Path, model_folder: Path
 ) -> None:
@@ -170,6 +171,7 @@ def test_a_saved_model_loads_with_its_template(tmp_path: Path) -> None:
     made.end()
 
 
+@pytest.mark.contract(34)
 def test_several_environments_each_play_their_own_rows(tmp_path: Path, model_folder: Path) -> None:
     rows = [
         {"prompt": "Talk.", "environment": "letters", "goal": "abc"},
@@ -212,6 +214,7 @@ def test_neither_tools_nor_environment(tmp_path: Path, model_folder: Path) -> No
     assert learned(trainer(tmp_path, str(model_folder), environment_factory=None)).abs().max() > 0
 
 
+@pytest.mark.contract(11)
 def test_an_environment_brings_the_task_where_there_is_no_data(
     tmp_path: Path, model_folder: Path
 ) -> None:
@@ -266,6 +269,7 @@ def constant(completions: list[Any], **kwargs: Any) -> list[float]:
     ],
     ids=["equal rewards", "no rewards", "all truncated"],
 )
+@pytest.mark.contract(39)
 def test_a_step_with_nothing_to_learn_leaves_the_weights_alone(
     tmp_path: Path, model_folder: Path, reward: Any, options: dict[str, Any]
 ) -> None:

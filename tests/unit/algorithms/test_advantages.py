@@ -21,6 +21,7 @@ def _column(values: list[float | None]) -> list[list[float | None]]:
         ([0.3, 0.3, 0.3], [0.0, 0.0, 0.0]),
     ],
 )
+@pytest.mark.contract(35)
 def test_one_group_has_the_reference_advantages(rewards, expected):
     result = group_advantages(_column(rewards), [0] * len(rewards))
     assert result.values == pytest.approx(expected, abs=TOLERANCE)
@@ -34,6 +35,7 @@ def test_one_group_has_the_reference_advantages(rewards, expected):
         ("sum_then_normalize", [0.0, 0.0, -0.707057, 0.707057]),
     ],
 )
+@pytest.mark.contract(35)
 def test_two_functions_aggregate_like_the_reference(aggregation, expected):
     rewards = [[1, 0], [0, 2], [1, 1], [3, 1]]
     result = group_advantages(rewards, [0, 0, 1, 1], weights=[1, 0.5], aggregation=aggregation)
@@ -56,6 +58,7 @@ def test_equal_rewards_are_reported_as_teaching_nothing():
     assert result.std_is_zero == [True, True, True, False, False]
 
 
+@pytest.mark.contract(35)
 def test_batch_scale_divides_by_the_deviation_of_all_episodes():
     result = group_advantages(_column([0, 1, 0, 3]), [0, 0, 1, 1], scale="batch")
     std = math.sqrt((1 + 0 + 1 + 4) / 3)
@@ -63,6 +66,7 @@ def test_batch_scale_divides_by_the_deviation_of_all_episodes():
     assert result.values == pytest.approx([value / (std + 1e-4) for value in expected])
 
 
+@pytest.mark.contract(35)
 def test_no_scale_only_centres():
     assert group_advantages(_column([0, 1, 5]), [0, 0, 0], scale="none").values == [-2, -1, 3]
 
@@ -83,6 +87,7 @@ def test_nan_counts_as_abstaining():
     assert result.values == [0.5, -0.5]
 
 
+@pytest.mark.contract(32)
 def test_an_episode_nothing_scored_has_no_reward_and_does_not_move_the_baseline():
     result = group_advantages([[None, None], [1.0, 0.0], [0.0, 0.0]], [0, 0, 0], scale="none")
     assert result.rewards == [None, 1.0, 0.0]

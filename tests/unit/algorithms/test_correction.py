@@ -47,6 +47,7 @@ def drifted(batch_of):
         ("sequence_mask", {"clip_max": 9.0, "clip_min": 0.2}, [8, 0]),
     ],
 )
+@pytest.mark.contract(37)
 def test_modes_and_bounds(drifted, mode, bounds, expected):
     ratio = importance_ratio(drifted, mode, **bounds)
     assert ratio.values.tolist() == pytest.approx(expected)
@@ -54,6 +55,7 @@ def test_modes_and_bounds(drifted, mode, bounds, expected):
 
 
 @pytest.mark.parametrize("mode", ["token_mask", "sequence_truncate"])
+@pytest.mark.contract(37)
 def test_a_missing_logprob_counts_as_ratio_one_and_is_counted(batch_of, mode):
     batch = batch_of(
         [[-1.0, -1.0]],

@@ -185,6 +185,7 @@ def test_padding_content_changes_nothing(random_samples):
         assert torch.equal(gradient, results[1][1][name]), name
 
 
+@pytest.mark.contract(21)
 def test_tool_tokens_are_read_but_not_trained(random_samples):
     model, (sample,) = _model("llama"), random_samples([12])
     micro = collate([sample], [0], packing=True)

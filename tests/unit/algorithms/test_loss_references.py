@@ -49,6 +49,7 @@ def _golden_importance(inputs: dict[str, torch.Tensor], loss: str) -> Importance
     return ImportanceRatio(values=ratio.flatten())
 
 
+@pytest.mark.contract(36)
 def test_every_golden_case_has_the_reference_loss_gradient_and_metrics(test_data):
     golden = _golden(test_data)
     inputs = {k: torch.tensor(v, dtype=torch.float64) for k, v in golden["inputs"].items()}
@@ -118,6 +119,7 @@ CONTRACT_VALUES = [
 
 
 @pytest.mark.parametrize(("loss", "options", "expected"), CONTRACT_VALUES)
+@pytest.mark.contract(36)
 def test_confirmed_values_of_the_contract(contract_batch, loss, options, expected):
     options = LossOptions(max_completion_length=REFERENCE_LENGTH, **options)
     threshold = entropy_threshold(
@@ -129,6 +131,7 @@ def test_confirmed_values_of_the_contract(contract_batch, loss, options, expecte
     assert result.loss.item() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.contract(36)
 def test_confirmed_value_with_one_importance_ratio_a_row(contract_batch):
     ratio = ImportanceRatio(values=torch.tensor([2.0, 0.0]), is_per_row=True)
     result = policy_loss(
@@ -150,11 +153,13 @@ def test_confirmed_value_with_one_importance_ratio_a_row(contract_batch):
         ("grpo", Totals(tokens=10, rows=4), -0.014452),
     ],
 )
+@pytest.mark.contract(36, 38)
 def test_confirmed_values_with_accumulation(contract_batch, loss, totals, expected):
     result = policy_loss(loss, contract_batch, LossOptions(), totals)
     assert result.loss.item() == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.contract(36)
 def test_confirmed_metrics_of_the_contract(contract_batch):
     totals = Totals.of_batch(contract_batch)
     options = LossOptions(beta=0.1, entropy_coef=0.01)

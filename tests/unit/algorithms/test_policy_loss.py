@@ -218,6 +218,7 @@ def test_metrics_of_unequal_ranks_are_weighted_by_tokens(batch_of):
 
 
 @pytest.mark.parametrize("name", ALL_LOSSES)
+@pytest.mark.contract(39)
 def test_dropping_truncated_samples_gives_the_loss_of_the_others(
     random_samples, random_batch, name
 ):
@@ -233,6 +234,7 @@ def test_dropping_truncated_samples_gives_the_loss_of_the_others(
     assert actual.loss.item() == expected.loss.item()
 
 
+@pytest.mark.contract(39)
 def test_all_truncated_leaves_nothing_to_train(random_samples):
     samples = [replace(sample, is_truncated=True) for sample in random_samples([5, 6])]
     assert trainable(samples, drop_truncated=True) == []

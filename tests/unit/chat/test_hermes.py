@@ -36,6 +36,7 @@ def test_reasoning_that_never_ends_leaves_no_content_and_no_call() -> None:
         assert turn.reasoning == f"a {call()}"
 
 
+@pytest.mark.contract(27)
 def test_a_call_inside_reasoning_is_not_executed() -> None:
     turn = parse_turn(f"<think>maybe {call(n=1)}</think>{call(n=2)}")
     assert turn.calls == (ToolCall(name="guess", arguments={"n": 2}),)
@@ -104,6 +105,7 @@ def test_arguments_may_be_a_json_string_of_a_mapping() -> None:
         ('{"name": "guess", "arguments": ' + '{"a":' * 70 + "1" + "}" * 71, "levels deep"),
     ],
 )
+@pytest.mark.contract(26)
 def test_a_broken_call_is_malformed_and_says_why(body: str, why: str) -> None:
     text = f"<tool_call>{body}</tool_call>"
     turn = parse_turn(f"Now {text} ok")
@@ -115,12 +117,14 @@ def test_a_broken_call_is_malformed_and_says_why(body: str, why: str) -> None:
     assert turn.content == "Now\nok"
 
 
+@pytest.mark.contract(27)
 def test_a_broken_call_does_not_take_its_neighbours_with_it() -> None:
     turn = parse_turn(f"<tool_call>{{oops</tool_call>{call(n=1)}<tool_call>oops{call(n=2)}")
     kinds = [type(found) for found in turn.calls]
     assert kinds == [MalformedCall, ToolCall, MalformedCall, ToolCall]
 
 
+@pytest.mark.contract(27)
 def test_a_whole_call_whose_closing_tag_is_missing_is_accepted() -> None:
     unclosed = call(n=1).removesuffix("</tool_call>")
     turn = parse_turn(unclosed + "\n" + call(n=2).removesuffix("</tool_call>"))
@@ -130,6 +134,7 @@ def test_a_whole_call_whose_closing_tag_is_missing_is_accepted() -> None:
     ]
 
 
+@pytest.mark.contract(27)
 def test_no_call_of_a_truncated_turn_can_be_executed() -> None:
     whole = "Text " + call(n=1) + call(path="a", content="rm -rf /tmp/x")
     for cut in range(len(whole) + 1):

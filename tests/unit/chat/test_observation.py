@@ -29,6 +29,7 @@ IMAGE = {"type": "image", "image": "pixels"}
         ([IMAGE], None, [IMAGE]),
     ],
 )
+@pytest.mark.contract(9)
 def test_the_observation_is_added_to_the_last_message(
     content: Any, observation: Any, expected: Any
 ) -> None:
@@ -40,12 +41,14 @@ def test_the_observation_is_added_to_the_last_message(
     assert prompt == [first, {"role": "user", "content": content}]
 
 
+@pytest.mark.contract(9)
 def test_blocks_of_the_row_are_not_mutated() -> None:
     blocks = [text("Play.")]
     merge_observation([{"role": "user", "content": blocks}], "Go")
     assert blocks == [text("Play.")]
 
 
+@pytest.mark.contract(9, 11)
 def test_an_empty_prompt_becomes_a_user_message() -> None:
     assert merge_observation([], "Go") == [{"role": "user", "content": "Go"}]
 

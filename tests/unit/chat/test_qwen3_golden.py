@@ -29,6 +29,7 @@ def chat_for(tokenizer: Any, golden: dict[str, Any], thinking: bool) -> ChatForm
 
 
 @pytest.mark.parametrize("index", range(4))
+@pytest.mark.contract(22)
 def test_prompt_and_suffix_ids_equal_the_reference(
     tokenizer: Any, golden: dict[str, Any], index: int
 ) -> None:

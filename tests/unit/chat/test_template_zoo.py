@@ -93,6 +93,7 @@ def test_history_keeps_the_thoughts_a_template_would_drop() -> None:
 
 
 @pytest.mark.parametrize("name", HOPELESS)
+@pytest.mark.contract(29)
 def test_a_template_that_rewrites_history_is_refused_with_the_tokens(name: str) -> None:
     with pytest.raises(TemplateError, match=r"first difference at token \d+: expected '.*found '"):
         ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=HOPELESS[name]))

@@ -237,6 +237,7 @@ async def test_arguments_are_coerced_where_unambiguous(name: str, arguments: Any
         ("bounded", {"n": 21}, "bounded: argument 'n': Input should be less than or equal to 20"),
     ],
 )
+@pytest.mark.contract(16)
 async def test_a_wrong_argument_is_explained_to_the_model(name: str, arguments: Any, text: str):
     content = await complaint(name, arguments)
     assert eval(content).keys() == {"error"}
@@ -254,14 +255,17 @@ async def test_a_wrong_argument_is_explained_to_the_model(name: str, arguments: 
         ("waits", "waited"),
     ],
 )
+@pytest.mark.contract(16)
 async def test_results_become_tool_message_content(name: str, content: Any):
     assert await answer(name) == content
 
 
+@pytest.mark.contract(16)
 async def test_an_exception_in_a_tool_is_text_for_the_model():
     assert await complaint("fails", {}) == "{'error': 'Game over.'}"
 
 
+@pytest.mark.contract(16)
 async def test_an_unknown_tool_is_answered():
     assert await complaint("reset", {}) == "{'error': 'Tool reset not found.'}"
 
@@ -316,6 +320,7 @@ async def test_the_event_loop_goes_on_while_a_tool_blocks():
     assert (await call).content == "released"
 
 
+@pytest.mark.contract(18)
 async def test_async_tools_wait_at_the_same_time():
     arrived = asyncio.Barrier(16)
 

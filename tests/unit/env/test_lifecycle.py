@@ -51,6 +51,7 @@ def returning(value: Any, *, member: str = "reset") -> Any:
     )()
 
 
+@pytest.mark.contract(6)
 def test_preparing_constructs_one_instance_and_hands_it_out_first():
     made: list[Guess] = []
 
@@ -135,6 +136,7 @@ def test_a_constructor_that_raises_says_where():
         prepare(factory)
 
 
+@pytest.mark.contract(8)
 async def test_reset_receives_the_whole_row():
     environment = Guess()
     assert (

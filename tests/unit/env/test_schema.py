@@ -49,6 +49,7 @@ def parameters(function: Callable[..., Any]) -> dict[str, Any]:
     return function_schema(function)["function"]["parameters"]["properties"]
 
 
+@pytest.mark.contract(15)
 def test_every_reference_schema_is_equal_in_content_and_order(test_data: Path):
     cases = json.loads((test_data / "golden" / "tool_schemas.json").read_text())["cases"]
     assert cases
@@ -90,6 +91,7 @@ def test_every_reference_schema_is_equal_in_content_and_order(test_data: Path):
         (list[int | None], {"type": "array", "items": {"type": "integer", "nullable": True}}),
     ],
 )
+@pytest.mark.contract(15)
 def test_types_become_json_schema(hint: Any, schema: dict[str, Any]):
     assert json_schema(hint) == schema
 
@@ -97,6 +99,7 @@ def test_types_become_json_schema(hint: Any, schema: dict[str, Any]):
 @pytest.mark.parametrize(
     "hint", [set[int], bytes, object, tuple[int, ...], tuple[int], list[bytes], Path, Literal[b"a"]]
 )
+@pytest.mark.contract(15)
 def test_a_type_without_counterpart_is_refused_with_a_line_to_write(hint: Any):
     with pytest.raises(ToolDefinitionError, match=r"tool: parameter 'x' has the type .* x: str"):
         function_schema(documented("Do.\n\nArgs:\n    x: The x.", hint))
@@ -246,6 +249,7 @@ def bad_choices(x: str):
         (bad_choices, r"bad_choices: parameter 'x' has choices.*choices: \[\"a\", \"b\"\]"),
     ],
 )
+@pytest.mark.contract(15)
 def test_what_a_model_could_not_use_is_refused_with_the_remedy(
     function: Callable[..., Any], message: str
 ):

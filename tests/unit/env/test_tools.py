@@ -102,6 +102,7 @@ def added(self: Any) -> str:
     return "late"
 
 
+@pytest.mark.contract(13, 14, 19)
 def test_the_discovery_table():
     Everything()
     tools = {tool.name: tool for tool in discover_tools(Everything)}
@@ -157,6 +158,7 @@ def reset() -> str:
     return ""
 
 
+@pytest.mark.contract(14)
 def test_plain_functions_come_first():
     assert tools_of([hit], Base).names == ("hit", "inherited")
     assert [schema["function"]["name"] for schema in tools_of([hit], Base).schemas] == [
@@ -217,6 +219,7 @@ class Generator:
         ([], Generator, r"Generator\.move is a generator.*Return the text"),
     ],
 )
+@pytest.mark.contract(15, 19)
 def test_what_cannot_be_a_tool_is_refused_by_name(
     standalone: list[Any], environment: type | None, message: str
 ):

@@ -44,6 +44,7 @@ class Counter:
         return {"count": float(self.count)}
 
 
+@pytest.mark.contract(20)
 async def test_a_conversation_with_a_tool_has_every_token_once(table: Any) -> None:
     call = table.call("add", n=2)
     episode = await table.one(call, "Two.", factory=Counter)
@@ -61,6 +62,7 @@ async def test_a_conversation_with_a_tool_has_every_token_once(table: Any) -> No
     assert episode.completion_start == 1
 
 
+@pytest.mark.contract(20)
 async def test_the_engine_is_asked_with_the_transcript_so_far(table: Any) -> None:
     call = table.call("add", n=1)
     episode = await table.one(call, call, "Two.", factory=Counter)
@@ -88,6 +90,7 @@ async def test_sampling_parameters_are_passed_on(table: Any) -> None:
     assert params.stop_ids == {99} | table.chat.stop_ids
 
 
+@pytest.mark.contract(8)
 async def test_the_row_reaches_reset_whole(table: Any) -> None:
     player = table.player("Hi.", factory=Counter)
     (group,) = await player.play([table.task(0, secret=5)], 1)
@@ -108,6 +111,7 @@ async def test_a_turn_has_its_own_limit(table: Any) -> None:
     assert episode.messages[-1] == {"role": "assistant", "content": "Too "}
 
 
+@pytest.mark.contract(27)
 async def test_a_truncated_turn_executes_nothing(table: Any) -> None:
     call = table.call("add", n=1)
     complete_but_unended = len(call)
@@ -121,6 +125,7 @@ async def test_a_truncated_turn_executes_nothing(table: Any) -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 3])
+@pytest.mark.contract(25)
 async def test_n_rounds_of_tools_are_n_plus_one_turns(table: Any, rounds: int) -> None:
     episode = await table.one(
         table.call("add", n=1), factory=Counter, limits=Limits(turns=rounds, episode_tokens=4000)
@@ -139,6 +144,7 @@ async def test_n_rounds_of_tools_are_n_plus_one_turns(table: Any, rounds: int) -
         (-1, 1, ["user", "assistant"]),  # it does not: the result leaves the messages again
     ],
 )
+@pytest.mark.contract(23)
 async def test_a_result_at_the_edge_of_the_budget(
     table: Any, spare: int, turns: int, roles: list[str]
 ) -> None:
@@ -156,6 +162,7 @@ async def test_a_result_at_the_edge_of_the_budget(
 
 
 @pytest.mark.parametrize(("spare", "is_continued"), [(1, True), (0, False)])
+@pytest.mark.contract(24)
 async def test_a_result_at_the_edge_of_the_context(
     table: Any, spare: int, is_continued: bool
 ) -> None:
@@ -168,6 +175,7 @@ async def test_a_result_at_the_edge_of_the_context(
     assert ("tool" in table.roles(episode)) is is_continued
 
 
+@pytest.mark.contract(23)
 async def test_an_enormous_result_is_rolled_back_whole(table: Any) -> None:
     def flood() -> str:
         """Say much."""
@@ -178,6 +186,7 @@ async def test_an_enormous_result_is_rolled_back_whole(table: Any) -> None:
     assert len(episode.transcript.spans) == 2
 
 
+@pytest.mark.contract(23)
 async def test_no_tool_runs_when_nothing_of_its_result_could_be_read(table: Any) -> None:
     call = table.call("add", n=1)
     player = table.player(call, factory=Counter, limits=Limits(episode_tokens=len(call) + 1))
@@ -207,6 +216,7 @@ async def test_the_last_result_of_a_done_environment_need_not_fit(table: Any) ->
     assert episode.transcript.spans[-1].kind is SpanKind.SAMPLED
 
 
+@pytest.mark.contract(26)
 async def test_a_malformed_call_is_answered_and_counted(table: Any) -> None:
     episode = await table.one("<tool_call>{broken</tool_call>", "Sorry.", factory=Counter)
     assert episode.outcome is Outcome.FINISHED
@@ -216,6 +226,7 @@ async def test_a_malformed_call_is_answered_and_counted(table: Any) -> None:
     assert (counts.calls, counts.failures, counts.malformed) == (1, 1, 1)
 
 
+@pytest.mark.contract(27)
 async def test_a_malformed_call_does_not_void_the_others(table: Any) -> None:
     turn = table.call("add", n=1) + "<tool_call>{</tool_call>" + table.call("add", n=1)
     episode = await table.one(turn, "Two.", factory=Counter)
@@ -231,6 +242,7 @@ async def test_a_malformed_call_does_not_void_the_others(table: Any) -> None:
         (("reset", {}), "{'error': 'Tool reset not found.'}"),
     ],
 )
+@pytest.mark.contract(16, 19)
 async def test_a_tool_that_is_not_there_is_an_error_for_the_model(
     table: Any, call: tuple[str, dict[str, Any]], content: str
 ) -> None:

@@ -123,6 +123,7 @@ async def test_concurrency_can_be_limited(table: Any) -> None:
     assert most == 2
 
 
+@pytest.mark.contract(6, 7)
 async def test_a_factory_is_called_once_for_each_concurrent_episode(table: Any) -> None:
     kind = world()
     player = table.player("ok", factory=kind)
@@ -137,6 +138,7 @@ async def test_a_factory_is_called_once_for_each_concurrent_episode(table: Any) 
     assert kind.closed == instances
 
 
+@pytest.mark.contract(8)
 async def test_tasks_are_routed_to_their_environment_by_name(table: Any) -> None:
     cats, dogs = world(), world()
     kinds = {"cat": prepare(cats), "dog": prepare(dogs)}
@@ -149,6 +151,7 @@ async def test_tasks_are_routed_to_their_environment_by_name(table: Any) -> None
     assert dogs.made[0].row == {"prompt": "Play."}
 
 
+@pytest.mark.contract(8)
 async def test_a_single_environment_gets_its_environment_column(table: Any) -> None:
     kind = world()
     player = table.player("ok", factory=kind)
@@ -170,6 +173,7 @@ async def test_a_column_reset_does_not_take_stops_the_run(table: Any) -> None:
         await player.play([table.task(0, secret=3)], 4)
 
 
+@pytest.mark.contract(10)
 async def test_one_fault_in_reset_leaves_a_group_of_three(table: Any) -> None:
     resets = 0
 
@@ -204,6 +208,7 @@ async def test_one_fault_in_get_reward_is_not_reward_zero(table: Any) -> None:
     assert [one.reward for one in scored.groups[0].episodes] == [None, 1.5]
 
 
+@pytest.mark.contract(10)
 async def test_a_bug_in_every_reset_stops_the_run_with_its_cause(table: Any) -> None:
     kind = world(reset=raises(AttributeError("no field 'x'")))
     with pytest.raises(

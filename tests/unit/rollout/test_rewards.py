@@ -48,6 +48,7 @@ def rewards_of(result: Any, name: str) -> list[float | None]:
     return [one.rewards[name] for group in result.groups for one in group.episodes]
 
 
+@pytest.mark.contract(32)
 async def test_a_function_gets_lists_aligned_with_the_episodes() -> None:
     seen: dict[str, Any] = {}
 
@@ -69,6 +70,7 @@ async def test_a_function_gets_lists_aligned_with_the_episodes() -> None:
     assert [one.reward for one in result.groups[0].episodes] == [1.0, 2.0]
 
 
+@pytest.mark.contract(32)
 async def test_without_environments_there_is_no_such_argument() -> None:
     def look(**kwargs: Any) -> list[float]:
         assert "environments" not in kwargs
@@ -92,6 +94,7 @@ async def test_an_unknown_required_parameter_is_named() -> None:
         await scored(needs)
 
 
+@pytest.mark.contract(32, 33)
 async def test_weights_multiply_and_none_counts_nothing() -> None:
     def first(**_: Any) -> list[float | None]:
         return [1.0, None]
@@ -105,6 +108,7 @@ async def test_weights_multiply_and_none_counts_nothing() -> None:
     assert (result.names, result.weights) == (("first", "second"), (0.5, 0.1))
 
 
+@pytest.mark.contract(32)
 async def test_an_episode_no_function_applies_to_has_no_reward_and_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -117,6 +121,7 @@ async def test_an_episode_no_function_applies_to_has_no_reward_and_is_reported(
     assert "task 0, member 1" in caplog.text
 
 
+@pytest.mark.contract(33)
 async def test_environment_rewards_come_after_the_functions_with_weight_one() -> None:
     def bonus(**_: Any) -> list[float]:
         return [1.0, 1.0]
@@ -165,6 +170,7 @@ async def test_nothing_is_called_when_everything_failed() -> None:
         ([1.0, float("inf")], "returned inf"),
     ],
 )
+@pytest.mark.contract(32)
 async def test_a_bad_return_names_the_function_and_the_value(returned: Any, message: str) -> None:
     def bad(**_: Any) -> Any:
         return returned
@@ -207,6 +213,7 @@ async def test_a_slow_function_does_not_block_the_loop() -> None:
     assert ticks >= 3
 
 
+@pytest.mark.contract(33)
 async def test_asynchronous_functions_run_together() -> None:
     both = asyncio.Barrier(2)
 
@@ -223,6 +230,7 @@ async def test_asynchronous_functions_run_together() -> None:
     assert result.groups[0].episodes[0].rewards == {"one": 1.0, "two": 2.0}
 
 
+@pytest.mark.contract(32)
 async def test_logged_metrics_are_averaged_and_columns_kept() -> None:
     def logs(log_metric: Any, log_extra: Any, secret: list[int]) -> list[float]:
         log_metric("accuracy", 1.0)
@@ -243,6 +251,7 @@ async def test_an_episode_that_timed_out_at_once_has_an_empty_answer() -> None:
     assert rewards_of(await scored(content, played(early)), "content") == [0.0]
 
 
+@pytest.mark.contract(33)
 def test_names_come_from_functions_partials_and_objects() -> None:
     class Judge:
         def __call__(self, **_: Any) -> list[float]:
@@ -263,6 +272,7 @@ def test_one_function_need_not_be_a_list() -> None:
     assert reward_functions(None) == ()
 
 
+@pytest.mark.contract(33)
 def test_the_number_of_weights_is_checked() -> None:
     with pytest.raises(UsageError, match="2 values for 1 reward functions"):
         reward_functions([print], [1.0, 2.0])

@@ -45,6 +45,7 @@ def made(*episodes: Episode, advantages=None, **options):
     return samples([group], values, stop_ids={STOP}, **options)
 
 
+@pytest.mark.contract(21)
 def test_a_sample_trains_the_sampled_tokens_only() -> None:
     (sample,) = made(episode(turn(10, STOP, version=3), (20, 21), turn(11, STOP, version=4)))
     assert sample.ids == (7, 8, 10, STOP, 20, 21, 11, STOP)
@@ -91,6 +92,7 @@ def test_zero_advantage_keeps_its_tokens() -> None:
         (Outcome.TIMED_OUT, [turn(10, STOP), (20,)], True),
     ],
 )
+@pytest.mark.contract(28)
 def test_only_a_model_cut_off_in_the_middle_is_clipped(
     outcome: Outcome, spans: list, clipped: bool
 ) -> None:
@@ -128,6 +130,7 @@ def test_one_advantage_an_episode_is_required() -> None:
         made(episode(turn(10)), advantages=[1.0, 2.0])
 
 
+@pytest.mark.contract(32)
 def test_completion_ids_hold_sampled_and_tool_tokens() -> None:
     assert completion_ids(episode(turn(10, STOP), (20,), turn(11))) == [10, STOP, 20, 11]
 

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ LIMITS = st.builds(
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=st.lists(TURN, min_size=1, max_size=6), limits=LIMITS, stops=st.booleans())
+@pytest.mark.contract(20)
 def test_tokens_and_messages_agree(
     table: Any, turns: list[str], limits: Limits, stops: bool
 ) -> None:

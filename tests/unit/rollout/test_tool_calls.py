@@ -79,12 +79,14 @@ async def test_synchronous_methods_run_one_after_another_in_call_order() -> None
     assert counts.calls == 3
 
 
+@pytest.mark.contract(18)
 async def test_asynchronous_methods_run_at_the_same_time() -> None:
     async with asyncio.timeout(2):
         contents, _ = await answers(Workshop(), ("meet", {"n": 1}), ("meet", {"n": 2}))
     assert contents == ["met 1", "met 2"]
 
 
+@pytest.mark.contract(18)
 async def test_results_are_in_call_order_whichever_ends_first() -> None:
     shop = Workshop()
     contents, _ = await answers(shop, ("slow", {"n": 3}), ("slow", {"n": 1}))

@@ -12,12 +12,14 @@ def plan(processes: int = 1, **options: Any) -> BatchPlan:
     return plan_batches(GRPOConfig(**options), processes)
 
 
+@pytest.mark.contract(1)
 def test_by_default_a_generation_feeds_one_step() -> None:
     made = plan(per_device_train_batch_size=4, gradient_accumulation_steps=4, num_generations=8)
     assert (made.tasks, made.members, made.slices, made.passes) == (2, 8, 1, 1)
     assert (made.episodes, made.steps) == (16, 1)
 
 
+@pytest.mark.contract(1)
 def test_a_generation_may_feed_several_steps_several_times() -> None:
     made = plan(
         per_device_train_batch_size=2,
@@ -29,12 +31,14 @@ def test_a_generation_may_feed_several_steps_several_times() -> None:
     assert (made.tasks, made.slices, made.steps) == (4, 3, 6)
 
 
+@pytest.mark.contract(1)
 def test_the_size_of_a_generation_says_the_same_as_its_steps() -> None:
     options: dict[str, Any] = {"per_device_train_batch_size": 4, "num_generations": 4}
     by_size = plan(2, generation_batch_size=24, **options)
     assert by_size == plan(2, steps_per_generation=3, **options)
 
 
+@pytest.mark.contract(1)
 def test_every_combination_gives_whole_groups_or_a_clear_error() -> None:
     combinations = product((1, 2, 3, 8), (1, 2, 4), (1, 2, 3), (2, 3, 8), (None, 1, 2, 4))
     refused = 0
@@ -72,6 +76,7 @@ def test_every_combination_gives_whole_groups_or_a_clear_error() -> None:
         ),
     ],
 )
+@pytest.mark.contract(1)
 def test_what_does_not_fit_is_told_with_its_numbers(
     processes: int, options: dict[str, Any], text: str
 ) -> None:

@@ -40,6 +40,7 @@ def episode(*turns: int, outcome: Outcome = Outcome.FINISHED, **more: Any) -> Ep
     )
 
 
+@pytest.mark.contract(28)
 def test_lengths_count_sampled_tokens_of_episodes_that_were_played() -> None:
     metrics = episode_metrics(
         [
@@ -77,6 +78,7 @@ def test_one_reward_has_no_spread_and_none_has_no_mean() -> None:
     assert "reward" not in episode_metrics([episode(1)])
 
 
+@pytest.mark.contract(17)
 def test_tool_use_is_counted_over_calls_and_episodes() -> None:
     metrics = episode_metrics(
         [

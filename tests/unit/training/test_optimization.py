@@ -88,6 +88,7 @@ def test_a_loss_gets_every_option_of_the_configuration() -> None:
         ),
     ],
 )
+@pytest.mark.contract(1)
 def test_a_wrong_setting_is_told_with_its_value(options: dict[str, Any], texts: list[str]) -> None:
     with pytest.raises(ValidationError) as raised:
         GRPOConfig(**options)
@@ -100,6 +101,7 @@ def test_a_setting_that_is_changed_is_checked_too() -> None:
         config.learning_rate = -1.0
 
 
+@pytest.mark.contract(1)
 def test_truth_values_of_scale_rewards_are_names_too() -> None:
     assert GRPOConfig(scale_rewards=True).scale_rewards == "group"  # type: ignore[arg-type]
     assert GRPOConfig(scale_rewards=False).scale_rewards == "none"  # type: ignore[arg-type]

@@ -105,6 +105,7 @@ def test_case_spaces_and_brackets_do_not_matter():
         ("piano", (), 0.0, 0.0, 0.0),
     ],
 )
+@pytest.mark.contract(52)
 def test_rewards(secret: str, guesses: tuple[str, ...], win: float, partial: float, invalid: float):
     env = game(secret, *guesses)
     assert env.win_reward == pytest.approx(win)
