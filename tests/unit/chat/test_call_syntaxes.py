@@ -124,3 +124,9 @@ def test_reasoning_and_headers_of_other_families() -> None:
         syntax=BY_NAME["atem"],
     )
     assert (muse.reasoning, muse.content) == ("Hm.", "Yes.")
+
+
+def test_what_a_model_writes_between_two_calls_is_no_text() -> None:
+    call = GOOD[5][1].strip()
+    turn = parse_turn(f" {call}<|eom|><|start|>assistant {call}", syntax=BY_NAME["atem"])
+    assert (len(turn.calls), turn.content) == (2, "")

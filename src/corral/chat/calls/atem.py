@@ -45,5 +45,5 @@ ATEM = CallSyntax(
     example='<atem:function_calls>\n<atem:invoke name="tool">\n<atem:parameter name="name">value'
     "</atem:parameter>\n</atem:invoke>\n</atem:function_calls>",
     reasoning=(" to=self<|message|>", "<|eom|><|start|>assistant"),
-    headers=re.compile(r"\A\s*to=user<\|message\|>"),
+    headers=re.compile(r"(?:\A|<\|eom\|><\|start\|>assistant)(?:\s*to=user<\|message\|>)?"),
 )
