@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar, cast
 
 from corral.env.arguments import ArgumentError
-from corral.env.threads import is_awaitable, run_in_thread
+from corral.env.threads import await_user_code, is_awaitable, run_in_thread
 from corral.env.tools import Tool, discover_tools, refuse_clashes, tool_of
 from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
 
@@ -70,6 +70,7 @@ class BoundTools:
         self._instance = instance
         self._executor = executor
         self._instance_lock = asyncio.Lock()
+        self._in_thread_of_instance: asyncio.Future[Any] | None = None
 
     async def call(self, name: str, arguments: object) -> ToolResult:
         """Run one call and say what came of it; whatever the model wrote, it never raises.
@@ -87,7 +88,7 @@ class BoundTools:
     async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> str | list[Any]:
         function = tool.function or getattr(self._instance, tool.function_name)
         if tool.is_async:
-            return content_of(await function(**arguments))
+            return content_of(await await_user_code(function(**arguments)))
 
         def run() -> Any:
             value = function(**arguments)
@@ -95,13 +96,28 @@ class BoundTools:
 
         value = await self._in_thread(tool, run)
         # A plain wrapper around an async function hands back what is yet to be awaited.
-        return content_of(await value) if is_awaitable(value) else value
+        return content_of(await await_user_code(value)) if is_awaitable(value) else value
+
+    async def settled(self) -> None:
+        """Wait until the environment's last synchronous call, interrupted or not, has ended."""
+        if self._in_thread_of_instance is not None:
+            await asyncio.wait([self._in_thread_of_instance])
 
     async def _in_thread(self, tool: Tool, run: Callable[[], Any]) -> Any:
         if tool.function is not None:
             return await run_in_thread(run)
         async with self._instance_lock:
-            return await run_in_thread(run, executor=self._executor)
+            call = asyncio.ensure_future(run_in_thread(run, executor=self._executor))
+            call.add_done_callback(_look_at)
+            self._in_thread_of_instance = call
+            # Shielded: who is interrupted here leaves a thread behind that goes on.
+            return await asyncio.shield(call)
+
+
+def _look_at(call: asyncio.Future[Any]) -> None:
+    """Nobody may be left to hear how an interrupted call ended; that is not worth a complaint."""
+    if not call.cancelled():
+        call.exception()
 
 
 def tools_of(

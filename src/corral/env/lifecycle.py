@@ -151,8 +151,8 @@ async def call_reset(
     """Start an episode: ``reset(**row)``, and what it has to add to the prompt.
 
     Raises:
-        UsageError: ``reset`` does not take this row, or returns what is no observation.
-        EnvironmentFault: ``reset`` raised.
+        UsageError: ``reset`` does not take this row.
+        EnvironmentFault: ``reset`` raised, or returned what is no observation.
         InfrastructureFault: What it stands on failed.
     """
     check_reset_columns(environment, row)
@@ -163,7 +163,7 @@ async def call_reset(
         value = await run_user_code(cast("Any", environment).reset, own, executor=executor)
     if value is None or isinstance(value, str | list):
         return cast("Observation", value)
-    raise UsageError(
+    raise EnvironmentFault(
         f"{what} returned a {type(value).__name__} ({_shown(value)}). Return the text to show the "
         "model, a list of content blocks, or None."
     )

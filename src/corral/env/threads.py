@@ -5,7 +5,7 @@ import contextvars
 import inspect
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor, Future
 from functools import cache, partial
 from queue import SimpleQueue
@@ -122,10 +122,25 @@ async def run_user_code(
 ) -> Any:
     """Call a user's function: on the event loop if it is async, else in a thread."""
     if inspect.iscoroutinefunction(function):
-        return await function(**arguments)
+        return await await_user_code(function(**arguments))
     value = await run_in_thread(partial(function, **arguments), executor=executor)
     # A plain wrapper around an async function hands back what is yet to be awaited.
-    return await value if is_awaitable(value) else value
+    return await await_user_code(value) if is_awaitable(value) else value
+
+
+async def await_user_code(awaitable: Awaitable[Result]) -> Result:
+    """Await what a user's asynchronous function returned.
+
+    A cancellation that nobody asked for is an error of its own (a request it gave up, a task of its
+    that was cancelled); let through, it would pass for the cancellation of the whole run.
+    """
+    try:
+        return await awaitable
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        raise plain_exception(error) from error
 
 
 def is_awaitable(value: Any) -> bool:

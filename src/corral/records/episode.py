@@ -27,7 +27,8 @@ class Outcome(StrEnum):
     TIMED_OUT = "timed_out"
     """The episode took longer than its limit in seconds; what it did until then is scored."""
     ENVIRONMENT_FAULT = "environment_fault"
-    """The user's own code failed outside a tool call (in ``reset`` or ``get_reward``)."""
+    """The user's own code failed outside a tool call (in ``reset`` or ``get_reward``), or the
+    prompt it made does not fit into the model's context."""
     INFRASTRUCTURE_FAULT = "infrastructure_fault"
     """Something beneath the environment failed; retried, and never scored."""
 

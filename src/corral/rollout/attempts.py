@@ -13,8 +13,10 @@ from corral.rollout.pool import EnvironmentPool
 
 _logger = logging.getLogger(__name__)
 
-FIRST_PAUSE_S = 0.1
+FIRST_PAUSE_S = 0.5
 """Gives a server that is coming back a moment; doubled for each further attempt."""
+LONGEST_PAUSE_S = 30.0
+"""Where doubling ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ class Attempts:
                     await place.pool.discard(place.number)
                 if attempt > self.retries:
                     return _unplayed(place.seat, Outcome.INFRASTRUCTURE_FAULT, fault)
-            await asyncio.sleep(FIRST_PAUSE_S * 2 ** (attempt - 1))
+            await asyncio.sleep(min(FIRST_PAUSE_S * 2 ** (attempt - 1), LONGEST_PAUSE_S))
 
     async def _once(self, place: Place) -> Result:
         home = None
@@ -91,6 +93,13 @@ class Attempts:
         episode = await run.play()
         if place.pool is not None and run.is_environment_busy:
             place.pool.wear_out(place.number)
+        if run.fault is not None:
+            _logger.warning(
+                "Task %d, member %d leaves its group: %s",
+                place.seat.task.index,
+                place.seat.member,
+                run.fault,
+            )
         environment = None if home is None else home.instance
         return Result(episode=episode, environment=environment, cause=run.fault)
 

@@ -10,6 +10,7 @@ from corral.chat.observation import merge_observation
 from corral.chat.tokenizer import decode
 from corral.engines.protocol import Engine
 from corral.env import (
+    BoundTools,
     EnvironmentKind,
     Home,
     ToolSet,
@@ -18,7 +19,7 @@ from corral.env import (
     is_done,
     metrics,
 )
-from corral.errors import CorralError, EnvironmentFault, InfrastructureFault, UsageError
+from corral.errors import CorralError, EnvironmentFault, InfrastructureFault
 from corral.records import (
     Episode,
     Finish,
@@ -80,6 +81,7 @@ class EpisodeRun:
         self._talk = Conversation(seat.task.prompt, ())
         self._counts = ToolCounts()
         self._watch = Stopwatch()
+        self._bound: BoundTools | None = None
         self.is_environment_busy = False
         """A tool was interrupted and may still be running in the environment."""
         self.fault: CorralError | None = None
@@ -132,7 +134,7 @@ class EpisodeRun:
         prompt_ids = self._rules.chat.prompt_ids(messages, self._seat.tools.schemas or None)
         context = self._rules.engine.max_context()
         if len(prompt_ids) >= context:
-            raise UsageError(
+            raise EnvironmentFault(
                 f"The prompt of task {task.index} has {len(prompt_ids)} tokens, but the model's "
                 f"context is {context}: prompts are never cut, so shorten it or use a model with a "
                 "longer context."
@@ -153,7 +155,7 @@ class EpisodeRun:
 
     async def _play_turns(self) -> Outcome:
         thread = None if self._home is None else self._home.thread
-        bound = self._seat.tools.bind(self._environment, executor=thread)
+        bound = self._bound = self._seat.tools.bind(self._environment, executor=thread)
         rounds = 0
         while True:
             calls, outcome = await self._take_turn(rounds)
@@ -241,9 +243,20 @@ class EpisodeRun:
         home = self._home
         if kind is None or home is None or not kind.has_reward:
             return {}
-        reward = call_get_reward(home.instance, executor=home.free_thread())
         with self._watch.part("reward"):
+            await self._let_tools_end()
+            reward = call_get_reward(home.instance, executor=home.free_thread())
             return {kind.name: await self._within_limit(f"{kind.name}.get_reward", reward)}
+
+    async def _let_tools_end(self) -> None:
+        """Wait for a call that time interrupted, as long as an episode may take: a reward is best
+        read when nothing changes the environment. One that hangs longer does not keep it unread."""
+        if self.is_environment_busy and self._bound is not None:
+            try:
+                async with asyncio.timeout(self._rules.limits.seconds):
+                    await self._bound.settled()
+            except TimeoutError:
+                return
 
     async def _within_limit(self, what: str, step: Awaitable[Result]) -> Result:
         """A step that must not hang: it says nothing about the model, so it is a fault."""

@@ -14,9 +14,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
-from corral.env.threads import run_in_thread
+from corral.env.threads import await_user_code, run_in_thread
 from corral.errors import UsageError
 from corral.records import Episode, Group, Message
 from corral.rollout.played import PlayedGroup
@@ -27,6 +27,9 @@ _logger = logging.getLogger(__name__)
 
 _NOT_COLUMNS = frozenset({"prompt", "completion", "completion_ids"})
 """Dataset columns that reward functions do not get under their own name."""
+
+_LIVE = frozenset({"environments", "trainer_state"})
+"""Arguments that are the run's own objects; the others are copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,8 @@ async def score(
     one entry an episode unless said otherwise: ``prompts`` (messages, the environment's observation
     merged in), ``completions`` (messages), ``completion_ids`` (sampled and tool tokens), every
     column of the data, ``environments`` (if there are any: the instances that were played),
-    ``trainer_state`` (one object), ``log_metric(name, value)`` and ``log_extra(column, values)``.
+    ``trainer_state`` (one object; these two are the run's own, all else is the function's to
+    change), ``log_metric(name, value)`` and ``log_extra(column, values)``.
 
     Synchronous functions run one after another in a thread, then all asynchronous ones together.
     None or NaN for an episode means that this function does not apply to it.
@@ -238,7 +242,7 @@ async def _call_all(
 
 
 def _call(function: RewardFunction, arguments: Mapping[str, Any]) -> Any:
-    accepted = _accepted(function, arguments)
+    accepted = _own(_accepted(function, arguments))
     try:
         return function.function(**accepted)
     except UsageError:
@@ -248,13 +252,27 @@ def _call(function: RewardFunction, arguments: Mapping[str, Any]) -> Any:
 
 
 async def _call_async(function: RewardFunction, arguments: Mapping[str, Any]) -> Any:
-    accepted = _accepted(function, arguments)
+    accepted = _own(_accepted(function, arguments))
     try:
-        return await function.function(**accepted)
+        return await await_user_code(function.function(**accepted))
     except UsageError:
         raise
     except Exception as error:
         raise UsageError(_raised(function, error)) from error
+
+
+def _own(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments whose lists and dicts a function may change: the run goes on with its own."""
+    return {name: value if name in _LIVE else _copied(value) for name, value in arguments.items()}
+
+
+def _copied(value: Any) -> Any:
+    """The containers anew, what they hold (text, images, tensors) as it is."""
+    if type(value) is dict:
+        return {key: _copied(each) for key, each in cast("dict[Any, Any]", value).items()}
+    if type(value) is list:
+        return [_copied(each) for each in cast("list[Any]", value)]
+    return value
 
 
 def _raised(function: RewardFunction, error: Exception) -> str:

@@ -146,7 +146,8 @@ class GRPOTrainer:
         losses: list[float] = []
         while self.state.global_step < self.state.max_steps:
             try:
-                generation = self._play(self.state.global_step // self.plan.steps)
+                # Rounded up: a run that ended within a generation goes on with the next one.
+                generation = self._play(-(-self.state.global_step // self.plan.steps))
             except BaseException:
                 self.session.save_what_is_new()
                 raise

@@ -36,8 +36,9 @@ class GRPOConfig(OptimizationConfig):
     """Seconds an episode may take; it is then scored as it stands."""
     stop_when_done: bool = False
     """End an episode when the environment's ``done`` is true, without a last word of the model."""
-    episode_retries: int = Field(default=2, ge=0)
-    """Fresh starts of an episode after an infrastructure fault."""
+    episode_retries: int = Field(default=5, ge=0)
+    """Fresh starts of an episode after an infrastructure fault, each after a pause twice as long as
+    the one before: 0.5 s first, 30 s at most."""
     shuffle_dataset: bool = True
     """Draw tasks in a random order (from ``seed``) instead of the data's."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)

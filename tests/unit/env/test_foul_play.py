@@ -21,6 +21,14 @@ def cancel() -> str:
     raise asyncio.CancelledError
 
 
+async def cancel_later() -> str:
+    """Await a task that was cancelled."""
+    task = asyncio.create_task(asyncio.sleep(30))
+    task.cancel()
+    await task
+    return "never"
+
+
 def people() -> list[dict[str, str]]:
     """List people."""
     return [{"type": "person", "name": "Bob"}]
@@ -32,7 +40,13 @@ def out_of_memory() -> str:
 
 
 @pytest.mark.parametrize(
-    ("tool", "said"), [(leave, "SystemExit"), (cancel, "CancelledError"), (out_of_memory, "Memory")]
+    ("tool", "said"),
+    [
+        (leave, "SystemExit"),
+        (cancel, "CancelledError"),
+        (cancel_later, "CancelledError"),
+        (out_of_memory, "Memory"),
+    ],
 )
 async def test_a_tool_that_exits_is_an_error_for_the_model(tool: Any, said: str):
     result = await tools_of([tool]).bind().call(tool.__name__, {})

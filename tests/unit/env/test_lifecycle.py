@@ -184,7 +184,7 @@ async def test_observations_pass_through(observation: Any):
 
 @pytest.mark.parametrize("observation", [("obs", {}), {"board": 1}, 3])
 async def test_what_is_no_observation_is_refused(observation: Any):
-    with pytest.raises(UsageError, match=r"Made.reset returned a .*Return the text"):
+    with pytest.raises(EnvironmentFault, match=r"Made.reset returned a .*Return the text"):
         await call_reset(returning(observation), {})
 
 

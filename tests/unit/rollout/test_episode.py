@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corral.errors import UsageError
+from corral.errors import EnvironmentFault
 from corral.records import Finish, Outcome, SamplingParams, SpanKind
 from corral.rollout.limits import Limits
 from corral.rollout.seeds import derive
@@ -266,7 +266,7 @@ async def test_without_tools_the_content_is_what_the_model_wrote(table: Any) -> 
 
 
 async def test_an_overlong_prompt_is_named(table: Any) -> None:
-    with pytest.raises(UsageError, match=r"prompt of task 0 has \d+ tokens.*context is 10"):
+    with pytest.raises(EnvironmentFault, match=r"prompt of task 0 has \d+ tokens.*context is 10"):
         await table.one("Hi.", context=10)
 
 

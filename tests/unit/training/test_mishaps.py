@@ -128,3 +128,19 @@ def test_dropout_that_is_a_number_is_turned_off_as_well():
 def test_numbers_that_would_train_nothing_are_refused(wrong: dict[str, float]):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         GRPOConfig(**wrong)
+
+
+def test_a_run_that_ended_within_a_generation_goes_on_with_the_next(tmp_path: Path):
+    played: list[int] = []
+
+    def trainer(max_steps: int) -> GRPOTrainer:
+        made = _trainer(tmp_path, _lengths, max_steps=max_steps, num_iterations=3)
+        tasks = made.source.tasks
+        made.source.tasks = lambda number: played.append(number) or tasks(number)
+        return made
+
+    trainer(2).train()
+    extended = trainer(7)
+    extended.train(resume_from_checkpoint=True)
+    assert played == [0, 1, 2]
+    assert extended.state.global_step == 7
