@@ -1,14 +1,21 @@
 """Configuration of :class:`corral.GRPOTrainer`."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from corral.algorithms import LOSSES
-from corral.training.optimization import OptimizationConfig
+from corral.errors import UsageError
+from corral.training.configuration import JsonObject, read_json_object
+from corral.training.foreign import GRPO_SETTINGS, ForeignSetting
+from corral.training.trainer_config import TrainerConfig
+
+_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+"""What ``generation_kwargs`` may set."""
 
 
-class GRPOConfig(OptimizationConfig):
+class GRPOConfig(TrainerConfig):
     """How to play, score and learn. Names and defaults are TRL's where TRL has them.
 
     Batch arithmetic, with P ``per_device_train_batch_size``, W processes, K
@@ -17,9 +24,21 @@ class GRPOConfig(OptimizationConfig):
     one optimiser step.
     """
 
+    FOREIGN: ClassVar[Mapping[str, ForeignSetting]] = GRPO_SETTINGS
+    OTHER_NAMES: ClassVar[Mapping[str, str]] = {
+        **TrainerConfig.OTHER_NAMES,
+        "vllm_importance_sampling_correction": "importance_sampling_correction",
+        "vllm_importance_sampling_mode": "importance_sampling_mode",
+        "vllm_importance_sampling_clip_max": "importance_sampling_clip_max",
+        "vllm_importance_sampling_clip_min": "importance_sampling_clip_min",
+        "vllm_importance_sampling_cap": "importance_sampling_clip_max",
+    }
+
     # Play
     num_generations: int = Field(default=8, ge=2)
     """Episodes of one task that are compared with each other."""
+    num_generations_eval: int | None = Field(default=None, ge=1)
+    """Episodes of each task when evaluating; None: ``num_generations``."""
     generation_batch_size: int | None = Field(default=None, ge=1)
     """Episodes of one generation over all processes; None: derived."""
     steps_per_generation: int | None = Field(default=None, ge=1)
@@ -41,10 +60,8 @@ class GRPOConfig(OptimizationConfig):
     the one before: 0.5 s first, 30 s at most."""
     shuffle_dataset: bool = True
     """Draw tasks in a random order (from ``seed``) instead of the data's."""
-    chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
+    chat_template_kwargs: JsonObject = Field(default_factory=dict)
     """Extra arguments of every template rendering, such as ``enable_thinking``."""
-    model_init_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Passed to ``from_pretrained`` when the model is given as text."""
     disable_dropout: bool = True
     """Set every dropout of the model to 0, as in sampling: else the policy that plays is not the
     one that is trained, and the importance correction weighs the difference down to nothing."""
@@ -62,6 +79,8 @@ class GRPOConfig(OptimizationConfig):
     """Tokens below this share of the likeliest token's probability are dropped."""
     repetition_penalty: float = Field(default=1.0, gt=0)
     """Divides (positive) or multiplies (negative) the logits of ids already present."""
+    generation_kwargs: JsonObject = Field(default_factory=dict, frozen=True)
+    """The same five settings once more; what is given here wins."""
 
     # Learn
     loss_type: str = "dapo"
@@ -123,6 +142,17 @@ class GRPOConfig(OptimizationConfig):
     # Leave behind
     save_episodes: bool = True
     """Write every episode with its tokens into the run folder."""
+    log_completions: bool = False
+    """Show some completions on the console at each logged step, write all of them as Parquet files
+    into the run folder, and send them as a table to the trackers."""
+    num_completions_to_print: int | None = Field(default=None, ge=1)
+    """Completions to show on the console; None: all."""
+    log_unique_prompts: bool = False
+    """Keep only the first completion of each prompt in the table."""
+    log_multimodal: bool = True
+    """Keep images in the table."""
+    log_completions_hub_repo: str | None = None
+    """Dataset repository that the Parquet files are uploaded to."""
 
     @field_validator("scale_rewards", mode="before")
     @classmethod
@@ -135,7 +165,7 @@ class GRPOConfig(OptimizationConfig):
     @classmethod
     def _loss_exists(cls, value: str) -> str:
         if value not in LOSSES:
-            raise ValueError(f"loss_type={value!r}: choose one of {', '.join(sorted(LOSSES))}.")
+            raise UsageError(f"loss_type={value!r}: choose one of {', '.join(sorted(LOSSES))}.")
         return value
 
     def is_sampling_filtered(self) -> bool:
@@ -143,10 +173,53 @@ class GRPOConfig(OptimizationConfig):
         is_cut = self.top_p < 1 or self.top_k > 0 or bool(self.min_p)
         return is_cut or self.repetition_penalty != 1
 
+    @model_validator(mode="before")
+    @classmethod
+    def _generation_kwargs_win(cls, given: Any) -> Any:
+        # While a field is assigned, what is given is the configuration itself.
+        extra = given.get("generation_kwargs") if isinstance(given, Mapping) else None
+        extra = read_json_object(extra)
+        if not isinstance(extra, Mapping):
+            return given
+        settings = {name: value for name, value in extra.items() if name != "do_sample"}
+        unknown = [name for name in settings if name not in _SAMPLING]
+        if unknown or extra.get("do_sample", True) is not True:
+            wrong = unknown[0] if unknown else "do_sample"
+            raise UsageError(
+                f"generation_kwargs: {wrong}={extra[wrong]!r:.60} is refused: the built-in engine "
+                f"reads {', '.join(_SAMPLING)}. Tokens are limited by max_completion_length."
+            )
+        return {**given, **settings}
+
+    @model_validator(mode="after")
+    def _completions_are_logged_before_they_are_uploaded(self) -> "GRPOConfig":
+        if self.log_completions_hub_repo is not None and not self.log_completions:
+            raise UsageError(
+                f"log_completions_hub_repo={self.log_completions_hub_repo!r} needs "
+                "log_completions=True: nothing is written that could be uploaded."
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _correction_has_a_range(self) -> "GRPOConfig":
+        low, high = self.importance_sampling_clip_min, self.importance_sampling_clip_max
+        if low is not None and high is not None and low >= high:
+            raise UsageError(
+                f"importance_sampling_clip_min={low} must be less than "
+                f"importance_sampling_clip_max={high}."
+            )
+        mode, is_open = self.importance_sampling_mode, low is None and high is None
+        if self.importance_sampling_correction and is_open and mode.endswith("truncate"):
+            raise UsageError(
+                f"importance_sampling_mode={mode!r} without importance_sampling_clip_min and "
+                "importance_sampling_clip_max has nothing to cut at: set one of them."
+            )
+        return self
+
     @model_validator(mode="after")
     def _batch_is_given_once(self) -> "GRPOConfig":
         if self.generation_batch_size is not None and self.steps_per_generation is not None:
-            raise ValueError(
+            raise UsageError(
                 f"generation_batch_size={self.generation_batch_size} and steps_per_generation="
                 f"{self.steps_per_generation} are two ways to say the same thing: give one."
             )

@@ -4,21 +4,23 @@ from collections.abc import Callable
 from typing import Literal, cast
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
+from corral.training.configuration import Configuration, JsonObject
+
 Schedule = Literal["constant", "constant_with_warmup", "linear", "cosine"]
 
 
-class OptimizationConfig(BaseModel):
+class OptimizationConfig(Configuration):
     """Fields shared by all trainers. Names and defaults are TRL's where TRL has them."""
-
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
     output_dir: str | None = None
     """The run folder. None: ``runs/<model>-<method>``."""
+    model_init_kwargs: JsonObject = Field(default_factory=dict)
+    """Passed to ``from_pretrained`` when the model is given as text."""
     seed: int = 42
     """Every random choice of the run derives from it."""
     max_steps: int = -1
