@@ -131,7 +131,6 @@ LATER = {
     2: "in work: options of the configuration",
     3: "in work: options of the constructor",
     4: "in work: options of the constructor",
-    5: "in work: options of the configuration",
     12: "in work",
     30: "in work: models that see images",
     31: "in work: `rollout_func`",
