@@ -5,6 +5,7 @@ from corral.rollout.limits import Limits
 from corral.rollout.played import PlayedGroup
 from corral.rollout.player import Player
 from corral.rollout.rewards import RewardFunction, Scored, reward_functions, score
+from corral.rollout.rollout_func import RolloutFunction
 from corral.rollout.samples import completion_ids, is_clipped, reward_matrix, samples
 from corral.rollout.seeds import derive, shuffled
 
@@ -13,6 +14,7 @@ __all__ = [
     "PlayedGroup",
     "Player",
     "RewardFunction",
+    "RolloutFunction",
     "Scored",
     "completion_ids",
     "derive",

@@ -24,6 +24,7 @@ from corral.rollout import (
     Limits,
     Player,
     RewardFunction,
+    RolloutFunction,
     Scored,
     reward_functions,
     score,
@@ -39,6 +40,7 @@ from corral.training.learner import Learner, make_accelerator
 from corral.training.models import chat_format, load_model, load_tokenizer, with_adapter
 from corral.training.policy_step import PolicyStep
 from corral.training.reference import Reference
+from corral.training.rollout_func import play_with, refuse_what_does_not_fit
 from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import TaskSource, rows_of
@@ -73,6 +75,8 @@ class GRPOTrainer:
         tools: Plain functions the model may call in every task.
         environment_factory: A class (or anything callable without arguments that makes an
             environment), or several by the name that the column ``environment`` holds.
+        rollout_func: Plays instead of the built-in loop: ``(prompts, trainer) -> dict`` of token
+            ids, see :mod:`corral.rollout.rollout_func`.
         engine: What samples; None: the built-in engine on the very module that is trained.
         tracker: Receives each logged step besides the run folder's ``metrics.jsonl``.
         stage: Name of this training within its run folder.
@@ -92,11 +96,13 @@ class GRPOTrainer:
         peft_config: Any = None,
         tools: Sequence[Callable[..., Any]] = (),
         environment_factory: Factory | Mapping[str, Factory] | None = None,
+        rollout_func: RolloutFunction | None = None,
         engine: Engine | None = None,
         tracker: Tracker | None = None,
         stage: str = "grpo",
     ) -> None:
         self.args = args or GRPOConfig()
+        refuse_what_does_not_fit(rollout_func, environment_factory, tools)
         self.environment_kinds = _environment_kinds(environment_factory, tools)
         self.reward_funcs = reward_functions(reward_funcs, self.args.reward_weights)
         _check_reward_source(self.reward_funcs, self.environment_kinds)
@@ -123,6 +129,7 @@ class GRPOTrainer:
         self.learner.schedule(self.state.max_steps)
         self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
         self.player = self._player(tools)
+        self.rollout_func = rollout_func
         has_adapter = peft_config is not None
         reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
         self._policy_step = PolicyStep(self.learner, self.args, reference)
@@ -176,8 +183,12 @@ class GRPOTrainer:
         tasks = self.source.tasks(number)
         mine = tasks[self.accelerator.process_index :: self.accelerator.num_processes]
 
+        # Not on the event loop: a user's function may well run one of its own.
+        own = self.rollout_func
+        given = None if own is None else play_with(own, self, mine)
+
         async def play_and_score() -> Scored:
-            played = await self.player.play(mine, self.plan.members)
+            played = await self.player.play(mine, self.plan.members) if given is None else given
             return await score(played, self.reward_funcs, trainer_state=self.state)
 
         scored = run_blocking(play_and_score())

@@ -1,0 +1,150 @@
+"""Custom rollouts: a function of the user's plays, and what it returns become episodes.
+
+The function is called once for each generation (and process), with one prompt for each completion
+that is wanted, the members of a group behind each other, and returns one entry for each::
+
+    def rollout(prompts, trainer):
+        return {
+            "prompt_ids": [...],      # token ids the model was given
+            "completion_ids": [...],  # token ids that followed, the model's and others'
+            "logprobs": [...],        # of each completion id when it was sampled, or None
+            "env_mask": [...],        # optional: 1 where the model wrote the id, 0 where not
+            "score": [...],           # optional: anything else goes to the reward functions
+        }
+
+Episodes made here are the same records as those of the player, so nothing behind them differs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from corral.chat.tokenizer import Tokenizer
+from corral.errors import EnvironmentFault
+from corral.records import (
+    Episode,
+    Finish,
+    Group,
+    Message,
+    Outcome,
+    Sampled,
+    SpanKind,
+    Task,
+    Transcript,
+)
+from corral.rollout.played import PlayedGroup
+from corral.rollout.returned import Completion, TokenBounds, completions_of
+
+RolloutFunction = Callable[[list[Any], Any], Mapping[str, Any]]
+"""``(prompts, trainer) -> {"prompt_ids", "completion_ids", "logprobs", ...}``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutRules:
+    """What ids that come from outside are checked against, and how they are read."""
+
+    tokenizer: Tokenizer
+    end_ids: frozenset[int]
+    """A completion that ends in one of these was not cut off."""
+    bounds: TokenBounds
+    version: int
+    """Version of the weights while the function ran."""
+
+
+def prompts_for(tasks: Sequence[Task], members: int) -> list[Any]:
+    """The prompts of a call: each task's ``members`` times, as messages, or text if the data has
+    text. They are copies, so the function may change them."""
+    prompts = [task.columns.get("prompt") for task in tasks]
+    return [
+        prompt if isinstance(prompt, str) else deepcopy(list(task.prompt))
+        for task, prompt in zip(tasks, prompts, strict=True)
+        for _ in range(members)
+    ]
+
+
+def groups_from(
+    returned: Any, tasks: Sequence[Task], members: int, rules: RolloutRules, *, seconds: float
+) -> list[PlayedGroup]:
+    """The groups that a rollout function's return value stands for.
+
+    A completion without any token (or None in its place), and one that is longer than the model's
+    context, is an ENVIRONMENT_FAULT: it leaves its group without a reward.
+
+    Args:
+        returned: One entry for each of :func:`prompts_for` under each key.
+        seconds: Wall time of the call.
+
+    Raises:
+        UsageError: A key is missing, or an entry has the wrong length, type or values.
+        EnvironmentFault: Not one completion can be used.
+    """
+    completions = completions_of(returned, len(tasks) * members, rules.bounds)
+    faults = [one.fault for one in completions if one.fault is not None]
+    if completions and len(faults) == len(completions):
+        raise EnvironmentFault(
+            f"All {len(faults)} completions are unusable. The first: {faults[0]}"
+        )
+    groups: list[PlayedGroup] = []
+    for place, task in enumerate(tasks):
+        own = completions[place * members : (place + 1) * members]
+        episodes = tuple(
+            _episode(one, task, member, rules, seconds) for member, one in enumerate(own)
+        )
+        groups.append(
+            PlayedGroup(group=Group(task=task, episodes=episodes), environments=(None,) * members)
+        )
+    return groups
+
+
+def _episode(
+    completion: Completion, task: Task, member: int, rules: RolloutRules, seconds: float
+) -> Episode:
+    transcript, turns = _transcript(completion, rules)
+    answer: Message = {"role": "assistant", "content": _text(completion.ids, rules.tokenizer)}
+    outcome = Outcome.FINISHED
+    if completion.fault is not None:
+        outcome = Outcome.ENVIRONMENT_FAULT
+    elif completion.ids[-1] not in rules.end_ids:
+        outcome = Outcome.OUT_OF_TOKENS
+    return Episode(
+        task=replace(task, columns={**task.columns, **completion.extra}),
+        member=member,
+        messages=(*task.prompt, *(() if completion.fault is not None else (answer,))),
+        transcript=transcript,
+        outcome=outcome,
+        turns=turns,
+        seconds={"sample": seconds, "total": seconds},
+        error=completion.fault,
+        completion_start=len(task.prompt),
+    )
+
+
+def _transcript(completion: Completion, rules: RolloutRules) -> tuple[Transcript, int]:
+    """The tokens as spans, and how many of them the model sampled in one go."""
+    transcript = Transcript().append(SpanKind.PROMPT, completion.prompt_ids)
+    turns = 0
+    for is_sampled, places in groupby(
+        range(len(completion.ids)), completion.is_sampled.__getitem__
+    ):
+        span = list(places)
+        start, end = span[0], span[-1] + 1
+        ids = completion.ids[start:end]
+        if not is_sampled:
+            transcript = transcript.append(SpanKind.TOOL, ids)
+            continue
+        sampled = Sampled(
+            ids=ids,
+            logprobs=completion.logprobs[start:end],
+            finish=Finish.STOP if ids[-1] in rules.end_ids else Finish.LENGTH,
+            version=rules.version,
+        )
+        transcript = transcript.append_sampled(sampled)
+        turns += 1
+    return transcript, turns
+
+
+def _text(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    """What reward functions read: all of a completion, the tokens of others too."""
+    return str(tokenizer.decode(list(ids), skip_special_tokens=True))
