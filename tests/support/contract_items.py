@@ -131,7 +131,6 @@ LATER = {
     2: "in work: options of the configuration",
     3: "in work: options of the constructor",
     4: "in work: options of the constructor",
-    12: "in work",
     30: "in work: models that see images",
     31: "in work: `rollout_func`",
     40: "in work: moving the reference model",

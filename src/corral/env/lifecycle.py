@@ -86,9 +86,25 @@ def prepare(
         UsageError: The factory makes no environment; the message names the remedy.
         ToolDefinitionError: A method cannot be a tool.
     """
+    return examine(factory, first_home(factory), standalone=standalone)
+
+
+def first_home(factory: Callable[[], Any]) -> Home:
+    """The first instance that a factory makes, in its thread.
+
+    Raises:
+        UsageError: The factory cannot be called without arguments.
+        EnvironmentFault: It raised.
+    """
     what = _factory_name(factory)
     _check_factory(factory, what)
-    home = _construct(factory, what + "()")
+    return _construct(factory, what + "()")
+
+
+def examine(
+    factory: Callable[[], Any], home: Home, *, standalone: Sequence[Callable[..., Any]] = ()
+) -> EnvironmentKind:
+    """What :func:`prepare` makes, of an instance that is there already."""
     instance = home.instance
     cls = cast("type[Any]", type(instance))
     name = cls.__name__

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from corral.env.lifecycle import prepare, requires_own_thread
+from corral.env.lifecycle import Home, examine, first_home, requires_own_thread
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
 from corral.serve.mcp_actions import action_validator, described, family_of
 from corral.serve.openenv_types import Action, Observation, State
@@ -30,8 +30,8 @@ def kind_of(
     """Examine an environment class, or another callable that makes environments.
 
     What has ``step`` and ``state`` beside ``reset`` is OpenEnv-style; anything else with a
-    ``reset`` is a class of tool methods. Of a function, and of a class with MCP tools, one instance
-    is made and closed again.
+    ``reset`` is a class of tool methods. One instance is made to look at, and closed again; none of
+    an OpenEnv-style class without MCP tools, which says everything itself.
 
     Args:
         tasks: For tool methods: ``(seed, count) -> rows``, played by resets without columns.
@@ -45,25 +45,24 @@ def kind_of(
             f"create_app needs a class or a function that makes environments, not a "
             f"{type(factory).__name__}. Give the class itself: each session makes its own."
         )
-    cls = factory if inspect.isclass(factory) else None
-    if cls is None or (_is_openenv(cls) and hasattr(cls, "mcp_session")):
-        probe = _probe(factory)
-        cls = type(probe)
-        tools = _mcp_tools(probe) if _is_openenv(cls) else None
-        _close_probe(probe)
+    if inspect.isclass(factory) and _is_openenv(factory) and not hasattr(factory, "mcp_session"):
+        cls, tools = factory, None
     else:
-        tools = None
-    if _is_openenv(cls):
-        return _openenv_kind(
-            factory,
-            cls,
-            action_cls or _hinted(cls, "step", "action") or Action,
-            observation_cls or _hinted(cls, "reset", "return") or Observation,
-            state_cls or State,
-            tools,
-            is_debug,
-        )
-    return _tool_kind(factory, tasks, is_debug)
+        home = first_home(factory)
+        cls = type(home.instance)
+        if not _is_openenv(cls):
+            return _tool_kind(factory, home, tasks, is_debug)
+        tools = home.thread.submit(_mcp_tools, home.instance).result()
+        _give_back(home)
+    return _openenv_kind(
+        factory,
+        cls,
+        action_cls or _hinted(cls, "step", "action") or Action,
+        observation_cls or _hinted(cls, "reset", "return") or Observation,
+        state_cls or State,
+        tools,
+        is_debug,
+    )
 
 
 def _is_openenv(cls: type) -> bool:
@@ -100,11 +99,11 @@ def _openenv_kind(
     )
 
 
-def _tool_kind(factory: Callable[[], Any], tasks: TaskSource | None, is_debug: bool) -> ToolKind:
-    kind = prepare(factory)
-    home = kind.construct()
-    home.thread.submit(_close_probe, home.instance).result()
-    home.leave()
+def _tool_kind(
+    factory: Callable[[], Any], home: Home, tasks: TaskSource | None, is_debug: bool
+) -> ToolKind:
+    kind = examine(factory, home)
+    _give_back(home)
     clashing = sorted(RESERVED_TOOLS & set(kind.tools.names))
     if clashing:
         raise UsageError(
@@ -237,17 +236,6 @@ def _hinted(cls: type, method: str, name: str) -> type[BaseModel] | None:
     return hint if inspect.isclass(hint) and issubclass(hint, BaseModel) else None
 
 
-def _probe(factory: Callable[[], Any]) -> Any:
-    try:
-        return factory()
-    except Exception as error:
-        name = getattr(factory, "__name__", type(factory).__name__)
-        raise EnvironmentFault(
-            f"{name}() raised {type(error).__name__}: {error}. An environment must be constructed "
-            "once to learn what it offers."
-        ) from error
-
-
 def _mcp_tools(instance: Any) -> tuple[ToolDescription, ...] | None:
     if not hasattr(instance, "mcp_session"):
         return None
@@ -255,7 +243,13 @@ def _mcp_tools(instance: Any) -> tuple[ToolDescription, ...] | None:
     return tuple(described(tool) for tool in listed.tools)
 
 
-def _close_probe(instance: Any) -> None:
+def _give_back(home: Home) -> None:
+    """Close an instance that was only looked at; sessions make their own."""
+    home.thread.submit(_close, home.instance).result()
+    home.leave()
+
+
+def _close(instance: Any) -> None:
     close = getattr(instance, "close", None)
     if not callable(close) or inspect.iscoroutinefunction(close):
         return

@@ -1,6 +1,7 @@
 """HTTP routes, their errors, and OpenEnv's MCP dialect."""
 
 import json
+from typing import Any
 
 import httpx
 import pytest
@@ -221,3 +222,16 @@ def test_the_capacity_of_the_environment_variable_is_taken(monkeypatch) -> None:
 def test_an_instance_is_no_factory() -> None:
     with pytest.raises(UsageError, match="Give the class itself"):
         create_app(GuessNumber())
+
+
+@pytest.mark.parametrize("world", [GuessNumber, Awkward], ids=["tools", "openenv"])
+def test_a_factory_is_called_once_to_look_at_what_it_makes(world: Any) -> None:
+    """Factories that hand out addresses from a list have none to waste."""
+    made = []
+
+    def factory() -> Any:
+        made.append(world())
+        return made[-1]
+
+    create_app(factory)
+    assert len(made) == 1
