@@ -124,6 +124,8 @@ DIFFERS = {
     23: "where no token of a result would fit, the tool is not run",
     26: "is answered with what is wrong and counted; the model has another turn",
     27: "the good calls beside a bad one run; a turn cut by a limit runs none",
+    38: "divided by the tokens of the step, which a shorter window has fewer of, not by an "
+    "estimate",
 }
 """Where Corral decides otherwise on purpose; docs/coming-from-trl.md says why."""
 

@@ -50,6 +50,18 @@ def encode(tokenizer: Tokenizer, text: str) -> list[int]:
     return [int(token) for token in tokenizer.encode(text, add_special_tokens=False)]
 
 
+def text_prompt_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of text that a model is to continue: with what the tokenizer begins every text."""
+    return [int(token) for token in tokenizer.encode(text, add_special_tokens=True)]
+
+
+def plain_text(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    """The text of ``ids`` as reward functions read it: without special tokens."""
+    return str(
+        tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    )
+
+
 def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     """The text of ``ids``, special tokens included and spaces left alone."""
     return str(

@@ -1,13 +1,13 @@
 """Plays one episode: reset, then turns and tools until something ends it, then the reward."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from corral.chat.format import ChatFormat
 from corral.chat.observation import merge_observation
-from corral.chat.tokenizer import decode
+from corral.chat.tokenizer import plain_text, text_prompt_ids
 from corral.engines.protocol import Engine
 from corral.env import (
     BoundTools,
@@ -64,6 +64,16 @@ class Seat:
     tools: ToolSet
     row: Mapping[str, Any]
     """What ``reset`` receives."""
+
+    @property
+    def text(self) -> str | None:
+        """The prompt where it is plain text that the model continues, without a chat template.
+
+        With tools or an environment there is a conversation, and text is its first message.
+        """
+        prompt = self.task.columns.get("prompt")
+        is_alone = self.kind is None and len(self.tools) == 0
+        return prompt if is_alone and isinstance(prompt, str) else None
 
 
 class EpisodeRun:
@@ -131,7 +141,7 @@ class EpisodeRun:
             with self._watch.part("reset"):
                 observation = await self._within_limit(f"{kind.name}.reset", reset)
         messages = merge_observation(task.prompt, observation)
-        prompt_ids = self._rules.chat.prompt_ids(messages, self._seat.tools.schemas or None)
+        prompt_ids = self._prompt_ids(messages)
         context = self._rules.engine.max_context()
         if len(prompt_ids) >= context:
             raise EnvironmentFault(
@@ -140,6 +150,12 @@ class EpisodeRun:
                 "longer context."
             )
         self._talk = Conversation(messages, prompt_ids)
+
+    def _prompt_ids(self, messages: list[Message]) -> Sequence[int]:
+        chat, text = self._rules.chat, self._seat.text
+        if text is not None:
+            return text_prompt_ids(chat.renderer.tokenizer, text)
+        return chat.prompt_ids(messages, self._seat.tools.schemas or None)
 
     async def _play_in_time(self) -> Outcome:
         clock = asyncio.timeout(self._rules.limits.seconds)
@@ -199,7 +215,8 @@ class EpisodeRun:
             return chat.parse(sampled.ids, finish=sampled.finish)
         # Without tools nothing is special in a turn: reward functions read it as it was written.
         ids = sampled.ids[:-1] if sampled.finish is Finish.STOP else sampled.ids
-        return ParsedTurn(content=decode(chat.renderer.tokenizer, ids), reasoning=None, calls=())
+        content = plain_text(chat.renderer.tokenizer, ids)
+        return ParsedTurn(content=content, reasoning=None, calls=())
 
     def _end_of_turn(self, sampled: Sampled, turn: ParsedTurn, rounds: int) -> Outcome | None:
         """Checks 1 to 4 of :mod:`corral.rollout.limits`."""

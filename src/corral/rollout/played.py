@@ -16,3 +16,5 @@ class PlayedGroup:
     group: Group
     environments: tuple[object | None, ...]
     """One for each episode; None where there is no environment or a fault took it."""
+    is_text: bool = False
+    """The prompt is plain text that the model continued: there is no conversation."""

@@ -123,7 +123,7 @@ class Player:
         finally:
             self._is_playing = False
         _raise_if_all_failed(results)
-        return _groups(tasks, members, results)
+        return _groups(tasks, members, places, results)
 
     async def aclose(self) -> None:
         """Close all environments; a later call to ``play`` makes new ones."""
@@ -187,7 +187,9 @@ def _routes(column: str, kind_name: str | None) -> bool:
     return column == "environment" and kind_name is not None
 
 
-def _groups(tasks: Sequence[Task], members: int, results: Sequence[Result]) -> list[PlayedGroup]:
+def _groups(
+    tasks: Sequence[Task], members: int, places: Sequence[Place], results: Sequence[Result]
+) -> list[PlayedGroup]:
     groups: list[PlayedGroup] = []
     for index, task in enumerate(tasks):
         own = results[index * members : (index + 1) * members]
@@ -195,6 +197,7 @@ def _groups(tasks: Sequence[Task], members: int, results: Sequence[Result]) -> l
             PlayedGroup(
                 group=Group(task=task, episodes=tuple(result.episode for result in own)),
                 environments=tuple(result.environment for result in own),
+                is_text=places[index * members].seat.text is not None,
             )
         )
     return groups

@@ -100,7 +100,8 @@ async def score(
 
     A function receives those of these keyword arguments that its signature takes, each a list with
     one entry an episode unless said otherwise: ``prompts`` (messages, the environment's observation
-    merged in), ``completions`` (messages), ``completion_ids`` (sampled and tool tokens), every
+    merged in), ``completions`` (messages; both are text where the data's prompt is text and there
+    are neither tools nor environments), ``completion_ids`` (sampled and tool tokens), every
     column of the data, ``environments`` (if there are any: the instances that were played),
     ``trainer_state`` (one object; these two are the run's own, all else is the function's to
     change), ``log_metric(name, value)`` and ``log_extra(column, values)``.
@@ -206,8 +207,8 @@ def _arguments(seats: Sequence[_Seat], trainer_state: object, log: _Log) -> dict
         if name not in _NOT_COLUMNS
     }
     arguments |= {
-        "prompts": [list(episode.messages[: episode.completion_start]) for episode in episodes],
-        "completions": [_completion(episode) for episode in episodes],
+        "prompts": [_prompt(group, place) for group, place in seats],
+        "completions": [_completion(group, place) for group, place in seats],
         "completion_ids": [completion_ids(episode) for episode in episodes],
         "trainer_state": trainer_state,
         "log_metric": log.metric,
@@ -218,11 +219,20 @@ def _arguments(seats: Sequence[_Seat], trainer_state: object, log: _Log) -> dict
     return arguments
 
 
-def _completion(episode: Episode) -> list[Message]:
+def _prompt(played: PlayedGroup, place: int) -> list[Message] | str:
+    """The messages before the first turn; text where the data has text that is only continued."""
+    episode = played.group.episodes[place]
+    messages = list(episode.messages[: episode.completion_start])
+    return messages[0]["content"] if played.is_text else messages
+
+
+def _completion(played: PlayedGroup, place: int) -> list[Message] | str:
     """The messages after the prompt; an empty answer where time ran out before the first turn."""
-    return list(episode.messages[episode.completion_start :]) or [
-        {"role": "assistant", "content": ""}
+    episode = played.group.episodes[place]
+    messages = list(episode.messages[episode.completion_start :]) or [
+        Message(role="assistant", content="")
     ]
+    return messages[0]["content"] if played.is_text else messages
 
 
 async def _call_all(

@@ -43,7 +43,7 @@ from corral.training.reference import Reference
 from corral.training.rollout_func import play_with, refuse_what_does_not_fit
 from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
-from corral.training.tasks import TaskSource, rows_of
+from corral.training.tasks import TaskSource, check_rows, rows_of
 
 logger = logging.getLogger(__name__)
 
@@ -324,7 +324,9 @@ def _rows(
     dataset: Any, kinds: Mapping[str | None, EnvironmentKind], args: GRPOConfig
 ) -> list[Mapping[str, Any]]:
     if dataset is not None:
-        return rows_of(dataset)
+        rows = rows_of(dataset)
+        check_rows(rows, kinds)
+        return rows
     if not kinds:
         raise UsageError("`train_dataset` is required when there is no environment.")
     if len(kinds) > 1 or None not in kinds:

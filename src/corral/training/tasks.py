@@ -1,6 +1,6 @@
 """Where a run's tasks come from, and in which order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -109,3 +109,32 @@ def rows_of(dataset: object) -> list[Mapping[str, Any]]:
                 f"train_dataset[{index}] is {row!r:.60}: each row must be a mapping of columns."
             )
     return rows
+
+
+def check_rows(rows: Sequence[Mapping[str, Any]], environments: Collection[str | None]) -> None:
+    """Check before anything is played that each row says what to play.
+
+    Args:
+        environments: The names that the data chooses from; only None for one that plays every row,
+            empty where there is none.
+
+    Raises:
+        UsageError: A row has no prompt and no environment could bring one, or names an environment
+            that is not there.
+    """
+    if not environments:
+        for index, row in enumerate(rows):
+            if row.get("prompt") is None:
+                raise UsageError(
+                    f"train_dataset[{index}] has no `prompt` (its columns: "
+                    f"{', '.join(map(str, row)) or 'none'}), and there is no environment that "
+                    "could bring one. Add the column."
+                )
+    elif None not in environments:
+        known = ", ".join(sorted(map(repr, environments)))
+        for index, row in enumerate(rows):
+            if row.get("environment") not in environments:
+                raise UsageError(
+                    f"train_dataset[{index}] has environment={row.get('environment')!r}, which is "
+                    f"not among the environments: {known}."
+                )

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from corral.env import prepare
-from corral.records import Episode, Group, Outcome, SpanKind
+from corral.records import Episode, Group, Outcome, SpanKind, Task
 from corral.rollout.limits import Limits
 from corral.rollout.rewards import reward_functions, score
 from corral.rollout.samples import completion_ids, samples
@@ -231,3 +231,25 @@ async def test_columns_reach_a_function_but_those_it_has_under_other_names(table
         *("prompts", "completions", "completion_ids", "answer", "environment"),
         *("environments", "trainer_state", "log_extra", "log_metric"),
     }
+
+
+@pytest.mark.contract(32)
+async def test_text_that_is_only_continued_stays_text(table: Any) -> None:
+    """Without tools and environment there is no conversation, and no chat template."""
+    seen: dict[str, Any] = {}
+
+    def look(prompts: list[str], completions: list[str]) -> list[float]:
+        seen.update(prompts=prompts, completions=completions)
+        return [1.0, 1.0]
+
+    groups = await table.player(" three.").play([table.task(0)], 2)
+    await score(groups, reward_functions(look))
+    assert seen == {"prompts": ["Play.", "Play."], "completions": [" three.", " three."]}
+    first = groups[0].group.episodes[0].transcript.spans[0]
+    assert list(first.ids) == table.ids_of("Play.")
+    spoken = [{"role": "user", "content": "Play."}]
+    task = Task(index=0, prompt=tuple(spoken), columns={"prompt": spoken}, environment=None, seed=1)
+    groups = await table.player(" three.").play([task], 2)
+    await score(groups, reward_functions(look))
+    assert seen["prompts"] == [spoken] * 2
+    assert seen["completions"] == [[{"role": "assistant", "content": " three."}]] * 2

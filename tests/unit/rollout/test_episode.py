@@ -266,8 +266,8 @@ async def test_without_tools_the_content_is_what_the_model_wrote(table: Any) -> 
 
 
 async def test_an_overlong_prompt_is_named(table: Any) -> None:
-    with pytest.raises(EnvironmentFault, match=r"prompt of task 0 has \d+ tokens.*context is 10"):
-        await table.one("Hi.", context=10)
+    with pytest.raises(EnvironmentFault, match=r"prompt of task 0 has \d+ tokens.*context is 4"):
+        await table.one("Hi.", context=4)
 
 
 async def test_an_episode_out_of_time_keeps_its_finished_turns(table: Any) -> None:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from corral.errors import UsageError
-from corral.training.tasks import TaskSource, rows_of, task_from_row
+from corral.training.tasks import TaskSource, check_rows, rows_of, task_from_row
 
 ROWS = [{"prompt": f"Task {number}.", "number": number} for number in range(7)]
 
@@ -105,3 +105,17 @@ def test_no_rows_and_a_prompt_of_another_kind_are_refused() -> None:
         source([])
     with pytest.raises(UsageError, match="prompt=7: give text, or a list of messages"):
         task_from_row({"prompt": 7}, index=0, seed=0)
+
+
+def test_rows_say_what_to_play_before_anything_is_played() -> None:
+    check_rows([{"prompt": "Go."}], [])
+    check_rows([{"level": 3}], [None])
+    check_rows([{"environment": "a"}, {"environment": "b", "prompt": "Go."}], ["a", "b"])
+    with pytest.raises(UsageError, match=r"train_dataset\[1\] has no `prompt` .*columns: text"):
+        check_rows([{"prompt": "Go."}, {"text": "Go."}], [])
+    with pytest.raises(
+        UsageError, match=r"train_dataset\[1\] .*'c', which is not among the environments: 'a', 'b'"
+    ):
+        check_rows([{"environment": "a"}, {"environment": "c"}], ["b", "a"])
+    with pytest.raises(UsageError, match="environment=None"):
+        check_rows([{"prompt": "Go."}], ["a"])
