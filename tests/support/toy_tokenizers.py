@@ -70,6 +70,22 @@ def byte_level_tokenizer(
     return tokenizer
 
 
+def sentence_piece_tokenizer(*, chat_template: str, tags: Sequence[str] = ()) -> Any:
+    """Letters with ``▁`` for a space, and one more where a text begins, as Llama 2 has it."""
+    letters = ["▁", "\n", *map(chr, range(33, 127))]
+    vocabulary = {"<unk>": 0, **{letter: index + 1 for index, letter in enumerate(letters)}}
+    core = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
+    core.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    core.decoder = decoders.Metaspace(prepend_scheme="first", split=False)
+    special = [*CHATML_MARKERS, *tags]
+    core.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in special])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, eos_token="<|im_end|>", clean_up_tokenization_spaces=False
+    )
+    tokenizer.chat_template = chat_template
+    return tokenizer
+
+
 def merging_tokenizer(**options: Any) -> Any:
     """A tokenizer whose ids are not determined by their text; see ``AMBIGUOUS_MERGES``."""
     return byte_level_tokenizer(merges=AMBIGUOUS_MERGES, **options)

@@ -6,13 +6,14 @@ from typing import Any
 
 from corral.chat.calls import HERMES, CallSyntax
 from corral.chat.calls.syntax import Types
+from corral.chat.control_tokens import ControlTokens, without_guard
 from corral.chat.corral_template import corral_template
 from corral.chat.probe import PROBE_TOOL
 from corral.chat.proof import prove_prefix_extension
 from corral.chat.reading import parse_turn, types_of
 from corral.chat.render import Renderer
 from corral.chat.suffix import SuffixRenderer
-from corral.chat.tokenizer import Tokenizer, decode, encode
+from corral.chat.tokenizer import Tokenizer, encode
 from corral.chat.tool_support import tokenizer_renderer
 from corral.chat.turn import Opening, find_opening, turn_text
 from corral.chat.turn_end import TurnEnd, find_turn_end
@@ -36,6 +37,7 @@ class ChatFormat:
     opening: Opening
     turn_end: TurnEnd
     suffixes: SuffixRenderer
+    control: ControlTokens
 
     @classmethod
     def for_tokenizer(
@@ -71,6 +73,7 @@ class ChatFormat:
             opening=find_opening(renderer),
             turn_end=turn_end,
             suffixes=SuffixRenderer(renderer, turn_end),
+            control=ControlTokens.of(renderer, syntax),
         )
         if needs_tools:
             chat.prove(tools)
@@ -98,7 +101,8 @@ class ChatFormat:
         self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] | None = None
     ) -> list[int]:
         """The conversation up to where the model speaks first."""
-        return self.renderer.ids(messages, tools=tools, opens_turn=True)
+        plain, listed = self.control.in_messages(messages), self.control.guarded(tools)
+        return self.renderer.ids(plain, tools=listed, opens_turn=True)
 
     def suffix_ids(
         self, messages: Sequence[Message], assistant: Message | None = None
@@ -110,24 +114,29 @@ class ChatFormat:
             assistant: The turn they follow; names the results that don't say which tool they are
                 from.
         """
-        return self.suffixes.ids(messages, assistant=assistant)
+        return self.suffixes.ids(self.control.in_messages(messages), assistant=assistant)
 
     def turn_ids(self, message: Message) -> list[int]:
         """An assistant message as the model would sample it, stop token included."""
-        text = turn_text(self.renderer, self.opening, self.turn_end, message)
+        (plain,) = self.control.in_messages([message])
+        text = turn_text(self.renderer, self.opening, self.turn_end, plain)
         return encode(self.renderer.tokenizer, text)
 
     def parse(self, ids: Sequence[int], *, finish: Finish) -> ParsedTurn:
-        """What a sampled turn says; never raises, whatever the model wrote."""
+        """What a sampled turn says; never raises, whatever the model wrote.
+
+        Where the tokenizer has a token for a marker, the id is the marker; letters that spell it
+        are text.
+        """
         is_ended = bool(ids) and ids[-1] in self.stop_ids
-        text = decode(self.renderer.tokenizer, ids[:-1] if is_ended else ids)
-        return parse_turn(
-            text,
+        turn = parse_turn(
+            self.control.read(ids[:-1] if is_ended else ids),
             syntax=self.syntax,
             types=self.types,
             opens_thinking=self.opens_thinking,
             is_truncated=finish is Finish.LENGTH,
         )
+        return without_guard(turn)
 
     def prove(self, tools: Sequence[dict[str, Any]] | None = None) -> None:
         """Show that conversations can be extended turn by turn, or raise TemplateError."""

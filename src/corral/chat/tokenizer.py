@@ -4,6 +4,12 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Protocol
 
+GUARD = "\ufdde"
+"""Stands inside text that spells a control token and must not become it; see ``control_tokens``.
+
+A noncharacter of Unicode: text that is exchanged never contains it.
+"""
+
 SHOWN_TOKENS = 8
 """How many tokens on each side an explanation of a difference shows."""
 
@@ -45,8 +51,19 @@ class Tokenizer(Protocol):
 
 
 def encode(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The ids of ``text`` as it stands: nothing is added before or after."""
+    """The ids of ``text`` as it stands: nothing is added before or after.
+
+    At each ``GUARD`` the text is cut, so that what stands around it never is one token.
+    """
     text = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair is no text
+    first, *others = text.split(GUARD)
+    ids = _encoded(tokenizer, first)
+    for piece in others:
+        ids += _continued(tokenizer, piece)
+    return ids
+
+
+def _encoded(tokenizer: Tokenizer, text: str) -> list[int]:
     return [int(token) for token in tokenizer.encode(text, add_special_tokens=False)]
 
 
@@ -60,6 +77,15 @@ def plain_text(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     return str(
         tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
     )
+
+
+def _continued(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of text that does not begin a text, where some tokenizers would add a space."""
+    end = tokenizer.eos_token_id
+    if end is None:
+        return _encoded(tokenizer, text)
+    ids = _encoded(tokenizer, decode(tokenizer, [end]) + text)
+    return ids[1:] if ids[:1] == [end] else _encoded(tokenizer, text)
 
 
 def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
