@@ -30,6 +30,8 @@ class TokenLogprobs:
 
     logprobs: Tensor
     entropies: Tensor | None
+    is_likeliest: Tensor | None = None
+    """Whether no token was likelier, as 1.0 and 0.0."""
 
 
 def token_logprobs(
@@ -39,6 +41,7 @@ def token_logprobs(
     temperature: float = 1.0,
     chunk_tokens: int = 1024,
     with_entropy: bool = False,
+    with_numbers: bool = False,
 ) -> TokenLogprobs:
     """The logprob of each trained token, and the entropy of the distribution it was drawn from.
 
@@ -50,6 +53,7 @@ def token_logprobs(
         model: A causal language model of ``transformers``, or a PEFT wrapper of one; not wrapped
             for distribution in a way that needs its own ``forward`` (wrap the caller instead).
         chunk_tokens: How many positions have logits at a time.
+        with_numbers: Also give entropies and ``is_likeliest`` to look at, without a gradient.
     """
     if temperature <= 0:
         raise UsageError(f"The temperature is {temperature}: training needs one above 0.")
@@ -57,7 +61,9 @@ def token_logprobs(
         raise UsageError(f"chunk_tokens is {chunk_tokens}: choose 1 or more.")
     head = find_output_head(model, microbatch.input_ids)
     features = _features(model, microbatch, head)[microbatch.source]
-    scorer = _Scorer(head=head, temperature=temperature, with_entropy=with_entropy)
+    scorer = _Scorer(
+        head=head, temperature=temperature, with_entropy=with_entropy, with_numbers=with_numbers
+    )
     is_kept = not torch.is_grad_enabled() or _kept_bytes(head, features) <= _KEPT_BYTES
     # An empty batch still makes one empty chunk, so that its loss has a (zero) gradient.
     chunks = torch.split(features, chunk_tokens)
@@ -65,17 +71,22 @@ def token_logprobs(
     run = scorer if is_kept else partial(_run_again_in_backward, scorer)
     parts = [run(*pair) for pair in zip(chunks, targets, strict=True)]
     stacked = torch.cat(parts, dim=1)
-    return TokenLogprobs(logprobs=stacked[0], entropies=stacked[1] if with_entropy else None)
+    return TokenLogprobs(
+        logprobs=stacked[0],
+        entropies=stacked[1] if with_entropy or with_numbers else None,
+        is_likeliest=stacked[-1] if with_numbers else None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Scorer:
-    """From features at some positions to [1 or 2, positions]: logprobs, then entropies."""
+    """From features at some positions to [1 to 3, positions]: logprobs, then what was asked for."""
 
     head: OutputHead | None
     """None when the features are logits already."""
     temperature: float
     with_entropy: bool
+    with_numbers: bool = False
 
     def __call__(self, features: Tensor, targets: Tensor) -> Tensor:
         logits = features if self.head is None else self.head(features)
@@ -83,11 +94,19 @@ class _Scorer:
         scaled = logits.to(precise) / self.temperature
         normaliser = scaled.logsumexp(dim=-1)
         logprobs = scaled.gather(-1, targets[:, None]).squeeze(-1) - normaliser
+        if self.with_numbers:
+            with torch.no_grad():
+                is_likeliest = (scaled.argmax(dim=-1) == targets).to(logprobs.dtype)
+                entropies = _entropies(scaled, normaliser)
+            return torch.stack([logprobs, entropies, is_likeliest])
         if not self.with_entropy:
             return logprobs[None]
-        probabilities = (scaled - normaliser[:, None]).exp()
-        entropies = normaliser - (probabilities * scaled).sum(dim=-1)
-        return torch.stack([logprobs, entropies])
+        return torch.stack([logprobs, _entropies(scaled, normaliser)])
+
+
+def _entropies(scaled: Tensor, normaliser: Tensor) -> Tensor:
+    probabilities = (scaled - normaliser[:, None]).exp()
+    return normaliser - (probabilities * scaled).sum(dim=-1)
 
 
 def _run_again_in_backward(scorer: _Scorer, features: Tensor, targets: Tensor) -> Tensor:

@@ -1,87 +1,109 @@
-"""Finished conversations as training rows, token for token what the model would have sampled."""
+"""Finished conversations, token for token as a model would have played them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from corral.chat import ChatFormat
-from corral.errors import UsageError
+from corral.chat.proof import without_thoughts
+from corral.chat.tokenizer import decode, encode, first_difference
+from corral.errors import TemplateError, UsageError
 from corral.records import Message
+
+_QUESTION: Message = {"role": "user", "content": "dummy"}
+Tools = list[dict[str, Any]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationRow:
-    """One conversation as tokens; trained where an assistant speaks."""
+class Layout:
+    """A conversation as tokens."""
 
     ids: tuple[int, ...]
-    loss_mask: tuple[int, ...]
+    is_said: tuple[int, ...]
     """1 on the tokens of assistant turns, their stop token included."""
 
 
-def encode_conversation(
-    chat: ChatFormat,
-    messages: Sequence[Message],
-    tools: list[dict[str, Any]] | None,
-    *,
-    max_length: int | None,
-) -> ConversationRow:
+def lay_out(
+    chat: ChatFormat, messages: Sequence[Message], tools: Tools, *, first: int = 0
+) -> Layout:
     """Lay a conversation out the way a rollout would: prompt, turn, suffix, turn, ...
 
+    What stands behind the last assistant turn is kept: it is not trained, and costs little.
+
+    Args:
+        first: Index of the first message that may be a demonstrated turn. Assistant messages before
+            it belong to the prompt.
+
     Raises:
-        UsageError: No assistant message, or none that fits ``max_length``.
+        UsageError: No assistant message.
+        TemplateError: The template writes this conversation differently, reasoning apart (which
+            many templates drop from history).
     """
-    first = _first_assistant(messages)
-    ids = list(chat.prompt_ids(list(messages[:first]), tools))
-    mask = [0] * len(ids)
-    position = first
-    while position < len(messages):
+    position = _next_assistant(messages, first)
+    if position is None:
+        raise UsageError("A conversation without an assistant message has nothing to learn.")
+    ids = list(chat.prompt_ids(list(messages[:position]), tools))
+    said = [0] * len(ids)
+    while True:
         turn = chat.turn_ids(messages[position])
         ids += turn
-        mask += [1] * len(turn)
+        said += [1] * len(turn)
         after = _next_assistant(messages, position + 1)
         if after is None:
             break
         between = list(messages[position + 1 : after])
-        suffix = chat.suffix_ids(between)
+        if not between:
+            raise UsageError(
+                f"Messages {position} and {after} are assistant turns with nothing between them: "
+                "join them to one message."
+            )
+        suffix = chat.suffix_ids(between, messages[position])
         ids += suffix
-        mask += [0] * len(suffix)
+        said += [0] * len(suffix)
         position = after
-    row = ConversationRow(ids=tuple(ids[:max_length]), loss_mask=tuple(mask[:max_length]))
-    if not any(row.loss_mask):
-        raise UsageError(
-            f"The first {max_length} tokens of a conversation of {len(ids)} have no assistant "
-            "token: raise max_length."
-        )
-    return row
-
-
-def conversation_of(row: Mapping[str, Any]) -> tuple[list[Message], list[dict[str, Any]] | None]:
-    """Messages and tool schemas of a data row: ``messages``, or ``prompt`` and ``completion``."""
-    tools = row.get("tools") or None
-    if "messages" in row:
-        return list(row["messages"]), tools
-    if "prompt" in row and "completion" in row:
-        return [
-            *_as_messages(row["prompt"], "user"),
-            *_as_messages(row["completion"], "assistant"),
-        ], tools
-    raise UsageError(
-        f"A row with the columns {sorted(row)} can't be learned from: give 'messages', or 'prompt' "
-        "and 'completion'."
-    )
-
-
-def _as_messages(value: Any, role: Any) -> list[Message]:
-    return [{"role": role, "content": value}] if isinstance(value, str) else list(value)
-
-
-def _first_assistant(messages: Sequence[Message]) -> int:
-    first = _next_assistant(messages, 0)
-    if first is None:
-        raise UsageError("A conversation without an assistant message has nothing to learn.")
-    return first
+    rest = _rest(chat, messages, position)
+    _compare(chat, [*ids, *rest], messages, tools)
+    return Layout(ids=(*ids, *rest), is_said=(*said, *[0] * len(rest)))
 
 
 def _next_assistant(messages: Sequence[Message], start: int) -> int | None:
     later = range(start, len(messages))
     return next((index for index in later if messages[index]["role"] == "assistant"), None)
+
+
+def _rest(chat: ChatFormat, messages: Sequence[Message], last: int) -> list[int]:
+    """What the template writes behind the stop token of the last assistant turn."""
+    renderer, stop = chat.renderer, chat.turn_end.text
+    alone = renderer.text([_QUESTION, messages[last]])
+    end = alone.rfind(stop)
+    if end < len(chat.opening.prompt) - len(chat.opening.text):
+        return []  # the turn ends with what opens the next one, and here none does
+    head = alone[: end + len(stop)]
+    whole = renderer.text([_QUESTION, *messages[last:]])
+    if not whole.startswith(head):
+        # Reasoning is left out of a turn that is not the last: what follows is as it would be.
+        text = chat.suffixes.text(messages[last + 1 :], assistant=messages[last])
+        return encode(renderer.tokenizer, stop + text.removesuffix(chat.opening.text))[1:]
+    return encode(renderer.tokenizer, stop + whole[len(head) :])[1:]
+
+
+def _compare(
+    chat: ChatFormat, ids: Sequence[int], messages: Sequence[Message], tools: Tools
+) -> None:
+    """Show that the layout is what the template writes, reasoning and white space apart."""
+    tokenizer = chat.renderer.tokenizer
+    theirs = _plain(chat.renderer.text(messages, tools=tools))
+    ours = _plain(decode(tokenizer, ids))
+    # A turn that ends with what opens the next one has no stop token where it is the last.
+    if theirs in (ours, ours.removesuffix(_plain(chat.turn_end.text))):
+        return
+    difference = first_difference(tokenizer, encode(tokenizer, theirs), encode(tokenizer, ours))
+    raise TemplateError(
+        "The chat template writes this conversation differently from how it would be played "
+        f"({difference}). Use a template that renders earlier turns alike, or train on whole "
+        "conversations (assistant_only_loss=False)."
+    )
+
+
+def _plain(text: str) -> str:
+    return "".join(without_thoughts(text).split())

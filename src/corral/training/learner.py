@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from accelerate import Accelerator
@@ -49,6 +49,15 @@ class StepNumbers:
         return asdict(self)
 
 
+class SeenTokens(NamedTuple):
+    """Trained tokens as the model sees them, [N] each."""
+
+    logprobs: torch.Tensor
+    entropies: torch.Tensor
+    is_likeliest: torch.Tensor
+    """1.0 where no token was likelier, else 0.0."""
+
+
 class _TokenScorer(nn.Module):
     """The model as the learner runs it; its forward is what DDP and FSDP wrap."""
 
@@ -58,16 +67,17 @@ class _TokenScorer(nn.Module):
         self._chunk_tokens = chunk_tokens
 
     def forward(
-        self, batch: MicroBatch, temperature: float, with_entropy: bool
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        self, batch: MicroBatch, temperature: float, with_entropy: bool, with_numbers: bool = False
+    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         scored = token_logprobs(
             self.model,
             batch,
             temperature=temperature,
             chunk_tokens=self._chunk_tokens,
             with_entropy=with_entropy,
+            with_numbers=with_numbers,
         )
-        return scored.logprobs, scored.entropies
+        return scored.logprobs, scored.entropies, scored.is_likeliest
 
 
 class Learner:
@@ -127,7 +137,12 @@ class Learner:
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Logprobs (and entropies) [N] of the batch's trained tokens, with gradient."""
         with self.autocast():
-            return self._scorer(batch.to(self.device), temperature, with_entropy)
+            return self._scorer(batch.to(self.device), temperature, with_entropy)[:2]
+
+    def score_with_numbers(self, batch: MicroBatch) -> SeenTokens:
+        """Logprobs [N] with gradient, and what is only looked at, without."""
+        with self.autocast():
+            return SeenTokens(*self._scorer(batch.to(self.device), 1.0, False, True))
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Mixed precision if the configuration asks for it; else what the launcher set.
@@ -142,6 +157,10 @@ class Learner:
         """The sum of ``values`` over all processes."""
         # accelerate reduces nested containers as well, so its annotation promises less.
         return cast(torch.Tensor, self.accelerator.reduce(values, reduction="sum"))
+
+    def sum_of(self, number: float) -> float:
+        """The sum of a number over all processes."""
+        return float(self.summed(torch.tensor(number, dtype=torch.float64, device=self.device)))
 
     def optimizer_step(
         self, batches: Sequence[T], loss_of: Callable[[T], torch.Tensor]

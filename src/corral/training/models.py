@@ -10,7 +10,10 @@ from torch import nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corral.chat import ChatFormat
-from corral.errors import UsageError, require
+from corral.chat.corral_template import corral_template
+from corral.chat.render import Renderer
+from corral.chat.tool_support import tokenizer_renderer
+from corral.errors import TemplateError, UsageError, require
 from corral.rollout.seeds import derive
 
 
@@ -83,14 +86,41 @@ def chat_format(
     model: nn.Module,
     tools: Sequence[dict[str, Any]],
     template_kwargs: Mapping[str, Any],
+    *,
+    needs_tools: bool | None = None,
 ) -> ChatFormat:
-    """How conversations with these tools are written for the model; proved if there are any."""
+    """How conversations with these tools are written for the model; proved if there are any.
+
+    Args:
+        needs_tools: Whether conversations have calls; None: if there are tools.
+    """
     return ChatFormat.for_tokenizer(
         tokenizer,
         template_kwargs=template_kwargs,
         tools=tools,
         extra_stop_ids=sorted(stop_ids_of(model)),
-        needs_tools=bool(tools),
+        needs_tools=bool(tools) if needs_tools is None else needs_tools,
+    )
+
+
+def whole_renderer(
+    tokenizer: Any, model: nn.Module, template_kwargs: Mapping[str, Any], *, needs_tools: bool
+) -> Renderer:
+    """What writes whole conversations, whether or not they can be extended turn by turn.
+
+    It is the tokenizer's own template, or Corral's where that has no place for the tools.
+    """
+    own = Renderer(tokenizer=tokenizer, template=None, options=template_kwargs)
+    if not needs_tools and tokenizer.chat_template:
+        return own
+    try:
+        found = tokenizer_renderer(tokenizer, template_kwargs, sorted(stop_ids_of(model)))
+    except TemplateError:  # calls that Corral cannot read back, but the template can write
+        return own
+    if found is not None:
+        return found[0]
+    return Renderer(
+        tokenizer=tokenizer, template=corral_template(tokenizer), options=template_kwargs
     )
 
 

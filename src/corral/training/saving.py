@@ -2,14 +2,21 @@
 
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 
-from corral.chat import ChatFormat
+
+class HasTemplate(Protocol):
+    """Knows whether conversations were written by a template of ours."""
+
+    @property
+    def template(self) -> str | None:
+        """Its source; None when it was the tokenizer's own."""
+        ...
 
 
-def save_pretrained(model: nn.Module, tokenizer: Any, chat: ChatFormat, path: Path) -> None:
+def save_pretrained(model: nn.Module, tokenizer: Any, chat: HasTemplate, path: Path) -> None:
     """Write weights, tokenizer and the chat template that training used into one folder."""
     path.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(path)  # type: ignore[operator]

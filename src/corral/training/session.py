@@ -4,11 +4,10 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from corral.chat import ChatFormat
 from corral.track import JsonlTracker, RunFolder, Tracker, combine, set_aside
 from corral.training.checkpoint import checkpoints, step_of
 from corral.training.learner import Learner
-from corral.training.saving import save_pretrained
+from corral.training.saving import HasTemplate, save_pretrained
 from corral.training.state import TrainerState
 
 logger = logging.getLogger(__name__)
@@ -98,7 +97,7 @@ class Session:
         """Write a checkpoint of the present step."""
         self._learner.save(self.checkpoint_folder, {"num_tokens": self.state.num_tokens})
 
-    def save_model(self, path: Path, tokenizer: Any, chat: ChatFormat) -> None:
+    def save_model(self, path: Path, tokenizer: Any, chat: HasTemplate) -> None:
         """Write the model so that it loads, and speaks, as it was trained."""
         if self._is_main:
             save_pretrained(self._learner.model, tokenizer, chat, path)

@@ -1,44 +1,58 @@
-"""Supervised fine-tuning on finished conversations: the warm-up before reinforcement learning.
+"""Supervised fine-tuning on finished texts: the warm-up before reinforcement learning.
 
-The loss is the mean negative log-likelihood of the tokens of assistant turns, tool calls and
-reasoning included, over a whole optimiser step. Conversations are laid out token for token as a
-rollout lays them out, so that what is warmed up is what is played.
+The loss is the mean negative log-likelihood of the trained tokens of a whole optimiser step,
+however it is cut. What is trained of a row, ``token_rows`` says; with ``assistant_only_loss``
+conversations are laid out token for token as a rollout lays them out, so that what is warmed up is
+what is played.
 """
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from corral.algorithms import MicroBatch
-from corral.chat import ChatFormat
 from corral.errors import UsageError
 from corral.records import Sample
-from corral.rollout.seeds import shuffled
 from corral.track import RunFolder, Tracker
-from corral.training.conversations import conversation_of, encode_conversation
-from corral.training.learner import Learner
-from corral.training.models import chat_format, load_model, load_tokenizer, with_adapter
-from corral.training.placeholder import PLACEHOLDER
+from corral.training.data_files import RowStream, open_rows
+from corral.training.learner import Learner, make_accelerator
+from corral.training.models import load_model, load_tokenizer, with_adapter
 from corral.training.session import Session
+from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
+from corral.training.sft_evaluation import evaluate, evaluation_sets
+from corral.training.sft_loss import TextLoss
+from corral.training.special_tokens import prepared_tokenizer, stop_at_eos
 from corral.training.state import TrainerState, TrainOutput
-from corral.training.tasks import rows_of
+from corral.training.token_rows import RowEncoder
 
 
 class SFTTrainer:
-    """Trains a causal language model on conversations with tools.
+    """Trains a causal language model on conversations with tools, prompts and completions, or text.
+
+    Example::
+
+        trainer = SFTTrainer(
+            "path-or-hub-id",
+            args=SFTConfig(output_dir="runs/warm", assistant_only_loss=True),
+            train_dataset="games.jsonl",
+        )
+        trainer.train()
 
     Args:
         model: A folder, a hub id, or a loaded ``transformers`` model (which is trained in place).
         args: The configuration.
-        train_dataset: Rows with ``messages`` (and optionally ``tools``, a list of schemas), or with
-            ``prompt`` and ``completion``.
+        train_dataset: Rows with ``messages`` (and optionally ``tools``), with ``prompt`` and
+            ``completion``, with ``text``, or with ``input_ids``: a list of dicts, a map-style
+            dataset, an iterable one (with ``max_steps``), or where one is: a .jsonl, .parquet or
+            .csv file, a folder of such files, a hub id.
+        eval_dataset: The same, or several by name; see ``eval_strategy``.
         processing_class: The tokenizer; None: the one beside the model.
         peft_config: Trains a LoRA adapter instead of the whole model.
+        formatting_func: Makes the text of a row that has none.
         tracker: Receives each logged step besides the run folder's ``metrics.jsonl``.
         stage: Name of this training within its run folder.
 
@@ -51,35 +65,38 @@ class SFTTrainer:
         model: str | Path | nn.Module,
         args: SFTConfig | None = None,
         train_dataset: Any = None,
+        eval_dataset: Any = None,
         *,
         processing_class: Any = None,
         peft_config: Any = None,
+        formatting_func: Callable[[Mapping[str, Any]], str] | None = None,
         tracker: Tracker | None = None,
         stage: str = "sft",
     ) -> None:
-        self.args = args or SFTConfig()
-        conversations = [conversation_of(row) for row in rows_of(train_dataset)]
-        if not conversations:
-            raise UsageError("train_dataset has no rows: give at least one conversation.")
-        self.processing_class = load_tokenizer(model, processing_class)
-        self.model = with_adapter(
-            load_model(model, self.args.model_init_kwargs), peft_config, self.args.seed
-        )
-        self.chat = chat_format(
-            self.processing_class,
-            self.model,
-            next((tools for _, tools in conversations if tools), []),
-            self.args.chat_template_kwargs,
-        )
-        self.rows = [
-            _sample(self.chat, messages, tools, self.args.max_length, index)
-            for index, (messages, tools) in enumerate(conversations)
-        ]
-        self.learner = Learner(self.model, self.args)
+        self.args = args = args or SFTConfig()
+        _check_options(args, eval_dataset, formatting_func)
+        # Before the model is loaded: data that cannot be read should not take minutes.
+        rows = open_rows(train_dataset)
+        if isinstance(rows, RowStream) and args.eval_strategy == "epoch":
+            raise UsageError(
+                'eval_strategy="epoch" with a stream, which has no epochs: use "steps".'
+            )
+        self.processing_class = prepared_tokenizer(load_tokenizer(model, processing_class), args)
+        loaded = load_model(model, args.model_init_kwargs)
+        self.model = with_adapter(loaded, peft_config, args.seed)
+        if args.eos_token is not None:
+            stop_at_eos(loaded, self.processing_class)
+        self.encoder = RowEncoder(self.processing_class, self.model, args, formatting_func)
+        per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
+        per_step = per_process * make_accelerator().num_processes
+        self.batches = batches_of(rows, self.encoder, args, per_step=per_step)
+        self.evaluation = evaluation_sets(eval_dataset, self.encoder, args)
+        is_packed = args.packing or args.padding_free
+        self.learner = Learner(self.model, args.model_copy(update={"packing": is_packed}))
         self.accelerator = self.learner.accelerator
         self.state = TrainerState(max_steps=self._planned_steps())
         self.learner.schedule(self.state.max_steps)
-        folder = Path(self.args.output_dir or "runs/sft")
+        folder = Path(args.output_dir or "runs/sft")
         self.session = Session(folder, stage, self.learner, self.state, tracker)
 
     @property
@@ -95,83 +112,103 @@ class SFTTrainer:
                 fresh start if there is none). The remaining steps are those of an unbroken run.
         """
         self.session.resume(resume_from_checkpoint)
+        if self.args.eval_on_start and self.state.global_step == 0:
+            self.evaluate()
         losses: list[float] = []
         while self.state.global_step < self.state.max_steps:
-            started = time.perf_counter()
-            batch = self._batch(self.state.global_step)
-            losses.append(self._step(batch, started))
+            losses.append(self._step(self._rows(self.state.global_step)))
+            if self._is_evaluation_due():
+                self.evaluate()
             self.session.save_if_due(self.args.save_steps)
         self.session.finish()
         return self.state.output(losses)
 
+    def evaluate(self, eval_dataset: Any = None) -> dict[str, float]:
+        """Loss, entropy and accuracy on ``eval_dataset`` (or another one), logged and returned."""
+        sets = self.evaluation
+        if eval_dataset is not None:
+            sets = evaluation_sets(eval_dataset, self.encoder, self.args)
+        if not sets:
+            raise UsageError("There is nothing to evaluate on: give eval_dataset.")
+        metrics = evaluate(self.learner, sets, self.args)
+        self.session.log(metrics)
+        return metrics
+
     def save_model(self, path: str | Path) -> None:
         """Write model and tokenizer so that ``from_pretrained`` and another run can load them."""
-        self.session.save_model(Path(path), self.processing_class, self.chat)
+        self.session.save_model(Path(path), self.processing_class, self.encoder)
 
     def end(self) -> None:
         """Close trackers and leave the process group."""
         self.session.close()
 
-    def _step(self, batch: list[Sample], started: float) -> float:
-        total = sum(row.trained_tokens() for row in batch)
-        count = torch.tensor(float(total), device=self.learner.device)
-        tokens = float(self.learner.summed(count))
+    def _rows(self, step: int) -> list[Sample]:
+        """This process's rows of an optimiser step: a pure function of (data, seed, step)."""
+        blocks = self.batches.step(step)
+        mine = blocks[self.accelerator.process_index :: self.accelerator.num_processes]
+        return [sample_of(row, place) for place, block in enumerate(mine) for row in block]
 
-        def loss_of(micro: MicroBatch) -> Tensor:
-            logprobs, _ = self.learner.score(micro)
-            return -logprobs.sum() / tokens
-
-        numbers = self.learner.optimizer_step(
-            self.learner.micro_batches(batch or [PLACEHOLDER]), loss_of
-        )
+    def _step(self, rows: list[Sample]) -> float:
+        started = time.perf_counter()
+        loss = TextLoss(self.learner, rows, self.args.loss_type)
+        step = self.learner.optimizer_step(loss.batches, loss)
+        numbers = loss.numbers()
         self.state.global_step = self.learner.step
-        self.state.num_tokens += sum(len(row.ids) for row in batch)
+        tokens = self._count(rows)
+        self.state.num_tokens += tokens
         seconds = time.perf_counter() - started
         self.session.log(
             {
-                **numbers.as_metrics(),
+                **step.as_metrics(),
+                "entropy": numbers.entropy,
+                "mean_token_accuracy": numbers.mean_token_accuracy,
                 "num_tokens": float(self.state.num_tokens),
-                "tokens_per_second": sum(len(row.ids) for row in batch) / seconds,
+                "tokens/trained": numbers.tokens,
+                "tokens_per_second": tokens / seconds,
                 "step_time": seconds,
             }
         )
-        return numbers.loss
+        return step.loss
 
-    def _batch(self, step: int) -> list[Sample]:
-        """This process's rows of an optimiser step: a pure function of (data, seed, step)."""
-        per_step = self._rows_per_step()
-        steps = self._steps_per_epoch()
-        epoch, place = divmod(step, steps)
-        order: Sequence[int] = range(len(self.rows))
-        if self.args.shuffle_dataset:
-            order = shuffled(order, self.args.seed, "epoch", epoch)
-        picked = order[place * per_step : (place + 1) * per_step]
-        mine = picked[self.accelerator.process_index :: self.accelerator.num_processes]
-        return [self.rows[index] for index in mine]
+    def _count(self, rows: list[Sample]) -> int:
+        """Tokens of these rows and of those of the other processes."""
+        own = sum(len(row.ids) for row in rows)
+        return round(self.learner.sum_of(own))
 
-    def _rows_per_step(self) -> int:
-        args = self.args
-        per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
-        return per_process * self.accelerator.num_processes
-
-    def _steps_per_epoch(self) -> int:
-        return -(-len(self.rows) // self._rows_per_step())
+    def _is_evaluation_due(self) -> bool:
+        step, last = self.state.global_step, self.state.max_steps
+        match self.args.eval_strategy:
+            case "no":
+                return False
+            case "steps":
+                return step % _steps_between(self.args, last) == 0
+            case "epoch":
+                per_epoch = self.batches.steps_per_epoch
+                assert per_epoch is not None  # checked at construction
+                return step % per_epoch == 0 or step == last
 
     def _planned_steps(self) -> int:
         if self.args.max_steps > 0:
             return self.args.max_steps
-        return max(1, round(self._steps_per_epoch() * self.args.num_train_epochs))
+        per_epoch = self.batches.steps_per_epoch
+        assert per_epoch is not None  # a stream has max_steps
+        return max(1, math.ceil(per_epoch * self.args.num_train_epochs))
 
 
-def _sample(
-    chat: ChatFormat, messages: Any, tools: Any, max_length: int | None, index: int
-) -> Sample:
-    row = encode_conversation(chat, messages, tools, max_length=max_length)
-    return Sample(
-        ids=row.ids,
-        loss_mask=row.loss_mask,
-        logprobs=(0.0,) * len(row.ids),
-        advantage=1.0,
-        version=0,
-        episode=(index, 0),
-    )
+def _check_options(args: SFTConfig, eval_dataset: Any, formatting_func: Any) -> None:
+    if (args.eval_strategy != "no" or args.eval_on_start) and eval_dataset is None:
+        raise UsageError(
+            f"eval_strategy={args.eval_strategy!r} needs an eval_dataset: pass one to the trainer, "
+            'or set eval_strategy="no".'
+        )
+    if formatting_func is not None and args.completion_only_loss:
+        raise UsageError(
+            "completion_only_loss=True with a formatting_func, which makes one text of a row: "
+            "leave one of them out."
+        )
+
+
+def _steps_between(args: SFTConfig, max_steps: int) -> int:
+    """Steps between two evaluations."""
+    every = args.eval_steps or args.logging_steps
+    return max(1, math.ceil(every * max_steps) if every < 1 else round(every))

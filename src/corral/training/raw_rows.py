@@ -1,0 +1,185 @@
+"""What a row of data says, whichever of the usual shapes its columns have."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from corral.errors import UsageError
+from corral.records import Message
+
+_HOLE_KEYS = ("tool_calls", "name", "tool_call_id", "reasoning_content")
+"""Keys of a message that say nothing where they are None: tables have them in every row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowShape:
+    """A row, read: a conversation, a text, or ids."""
+
+    described: str
+    """What the row has, for errors."""
+    messages: tuple[Message, ...] = ()
+    prompt_length: int = 0
+    """How many of the messages are the prompt, where the row has a completion."""
+    tools: list[dict[str, Any]] | None = None
+    template_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    prompt: str | None = None
+    """Text before the completion."""
+    completion: str = ""
+    """The text, or what follows the prompt."""
+    has_completion: bool = False
+    ids: tuple[int, ...] | None = None
+    mask: tuple[int, ...] = ()
+
+    @property
+    def is_conversational(self) -> bool:
+        """Whether a chat template writes it."""
+        return bool(self.messages)
+
+    @property
+    def uses_tools(self) -> bool:
+        """Whether tools are listed, called or heard."""
+        return bool(self.tools) or any(
+            message["role"] == "tool" or message.get("tool_calls") for message in self.messages
+        )
+
+
+def read_row(row: Mapping[str, Any], text_field: str) -> RowShape:
+    """Read a row by its columns.
+
+    Args:
+        text_field: The column of plain text.
+
+    Raises:
+        UsageError: No column to learn from, or one that holds something else than it should.
+    """
+    columns = {name: value for name, value in row.items() if value is not None}
+    if "input_ids" in columns:
+        return _ids_row(columns)
+    if "messages" in columns:
+        return _conversation(columns, columns["messages"], "messages")
+    if "conversations" in columns:
+        return _conversation(columns, columns["conversations"], "conversations")
+    if "prompt" in columns and "completion" in columns:
+        return _completion_row(columns)
+    if text_field in columns:
+        text = columns[text_field]
+        if not isinstance(text, str):
+            raise UsageError(f"{text_field}={text!r:.60} is no text.")
+        return RowShape(described=f"{text_field!r}", completion=text)
+    raise UsageError(
+        f"the columns {sorted(row)} can't be learned from: give 'messages', or 'prompt' and "
+        f"'completion', or {text_field!r} (dataset_text_field names that one)."
+    )
+
+
+def _ids_row(columns: Mapping[str, Any]) -> RowShape:
+    ids = tuple(int(token) for token in columns["input_ids"])
+    mask = [1] * len(ids)
+    if "labels" in columns:
+        labels = [int(label) for label in columns["labels"]]
+        mask = [int(label >= 0) for label in labels]
+        if len(labels) != len(ids) or any(
+            label >= 0 and label != token for label, token in zip(labels, ids, strict=False)
+        ):
+            raise UsageError("labels must be as many as input_ids, each -100 or the id itself.")
+    for name in ("completion_mask", "assistant_masks"):
+        given = list(columns.get(name, mask))
+        if len(given) != len(ids):
+            raise UsageError(f"{name} has {len(given)} entries for {len(ids)} input_ids.")
+        mask = [int(one and other) for one, other in zip(mask, given, strict=True)]
+    return RowShape(described="'input_ids'", ids=ids, mask=tuple(mask), has_completion=True)
+
+
+def _conversation(columns: Mapping[str, Any], value: Any, name: str) -> RowShape:
+    messages = read_messages(value, name)
+    return RowShape(
+        described=f"{name!r}",
+        messages=tuple(messages),
+        tools=read_tools(columns.get("tools")),
+        template_options=_json_of(columns.get("chat_template_kwargs"), dict, {}),
+    )
+
+
+def _completion_row(columns: Mapping[str, Any]) -> RowShape:
+    prompt, completion = columns["prompt"], columns["completion"]
+    if isinstance(prompt, str) and isinstance(completion, str):
+        return RowShape(
+            described="a text prompt", prompt=prompt, completion=completion, has_completion=True
+        )
+    if isinstance(prompt, str) or isinstance(completion, str):
+        raise UsageError(
+            "'prompt' and 'completion' must both be text, or both lists of messages: one is a "
+            f"{type(prompt).__name__}, the other a {type(completion).__name__}."
+        )
+    asked = read_messages(prompt, "prompt")
+    return RowShape(
+        described="'prompt' and 'completion'",
+        messages=(*asked, *read_messages(completion, "completion")),
+        prompt_length=len(asked),
+        tools=read_tools(columns.get("tools")),
+        template_options=_json_of(columns.get("chat_template_kwargs"), dict, {}),
+        has_completion=True,
+    )
+
+
+def read_messages(value: Any, name: str) -> list[Message]:
+    """The messages of a column: a list of mappings, one message alone, or the JSON of either.
+
+    ``from`` and ``value`` count as ``role`` and ``content``; keys that are None are left out.
+    """
+    value = _json_of(value, (list, dict), [])
+    if isinstance(value, Mapping):
+        value = [value]
+    if not isinstance(value, Sequence) or not value:
+        raise UsageError(f"{name}={value!r:.60} is no list of messages.")
+    return [_message(one, name) for one in value]
+
+
+def read_tools(value: Any) -> list[dict[str, Any]] | None:
+    """The tool schemas of a column: a list of schemas (each may be JSON text), or its JSON."""
+    value = _json_of(value, list, None)
+    if not value:
+        return None
+    return [_json_of(one, dict, {}) for one in value]
+
+
+def without_holes(value: Any) -> Any:
+    """Data of a table without the None that a table puts where rows have different keys."""
+    if isinstance(value, Mapping):
+        return {
+            key: without_holes(item)
+            for key, item in value.items()
+            if item is not None or key == "content"
+        }
+    if isinstance(value, list | tuple):
+        return [without_holes(item) for item in value]
+    return value
+
+
+def _message(value: Any, name: str) -> Message:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{name} has {value!r:.60}, which is no message: a message is a mapping.")
+    message = dict(value)
+    for theirs, ours in (("from", "role"), ("value", "content")):
+        if theirs in message:
+            message[ours] = message.pop(theirs)
+    if not isinstance(message.get("role"), str):
+        raise UsageError(f"{name} has the message {value!r:.60} without a role.")
+    message = {k: v for k, v in message.items() if v is not None or k not in _HOLE_KEYS}
+    return cast(Message, {"content": None, **message})
+
+
+def _json_of(value: Any, kinds: Any, default: Any) -> Any:
+    """The value, or what its text says; ``default`` for None."""
+    if value is None or value == "":
+        return default
+    if not isinstance(value, str):
+        return value
+    try:
+        read = json.loads(value)
+    except ValueError as error:
+        raise UsageError(f"{value!r:.60} is no JSON: {error}.") from error
+    if not isinstance(read, kinds):
+        raise UsageError(f"{value!r:.60} is JSON of something else than is asked for here.")
+    return read

@@ -1,0 +1,173 @@
+"""Which rows an optimiser step of supervised fine-tuning learns from: a function of its number."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from corral.errors import UsageError
+from corral.records import Sample
+from corral.rollout.seeds import shuffled
+from corral.training.blocks import Block, pack_blocks
+from corral.training.data_files import Row, RowStream
+from corral.training.sft_config import SFTConfig
+from corral.training.token_rows import RowEncoder, TokenRow
+
+logger = logging.getLogger(__name__)
+
+
+class ListedBatches:
+    """Blocks of rows that are all known: shuffled anew each epoch."""
+
+    def __init__(self, blocks: Sequence[Block], per_step: int, args: SFTConfig) -> None:
+        self.blocks = blocks
+        self.per_step = per_step
+        self._seed = args.seed
+        self._is_random = args.train_sampling_strategy == "random"
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Steps of one pass; the last may have fewer rows."""
+        return -(-len(self.blocks) // self.per_step)
+
+    def step(self, number: int) -> list[Block]:
+        """The blocks of step ``number`` (from 0), over all processes."""
+        epoch, place = divmod(number, self.steps_per_epoch)
+        order: Sequence[int] = range(len(self.blocks))
+        if self._is_random:
+            order = shuffled(order, self._seed, "epoch", epoch)
+        picked = order[place * self.per_step : (place + 1) * self.per_step]
+        return [self.blocks[index] for index in picked]
+
+
+class StreamedBatches:
+    """Blocks of rows that are read as they come, again from the start when they end."""
+
+    steps_per_epoch = None
+
+    def __init__(self, source: Iterable[Block], per_step: int) -> None:
+        self._source = source
+        self._per_step = per_step
+        self._next = 0
+        self._blocks = self._endless()
+
+    def step(self, number: int) -> list[Block]:
+        """The blocks of step ``number``; an earlier one than the last starts the stream again."""
+        if number < self._next:
+            self._next, self._blocks = 0, self._endless()
+        skipped = (number - self._next) * self._per_step
+        self._next = number + 1
+        return list(islice(self._blocks, skipped, skipped + self._per_step))
+
+    def _endless(self) -> Iterator[Block]:
+        while True:
+            is_empty = True
+            for block in self._source:
+                is_empty = False
+                yield block
+            if is_empty:
+                raise UsageError("train_dataset has no row to learn from.")
+
+
+class BlockSource:
+    """The blocks of some rows, made anew each time they are asked for."""
+
+    def __init__(
+        self, rows: Iterable[Row], encoder: RowEncoder, args: SFTConfig, *, packing: bool, name: str
+    ) -> None:
+        self._rows = rows
+        self._encoder = encoder
+        self._args = args
+        self._packing = packing
+        self._name = name
+
+    def __iter__(self) -> Iterator[Block]:
+        encoded = (self._encoder.encode(row, index) for index, row in enumerate(self._rows))
+        if self._packing:
+            assert self._args.max_length is not None
+            yield from pack_blocks(encoded, self._args.max_length, self._args.packing_strategy)
+        else:
+            yield from ((row,) for row in self._cut(encoded))
+
+    def _cut(self, rows: Iterable[TokenRow]) -> Iterator[TokenRow]:
+        """Rows cut to the longest length, without those that have nothing left to learn."""
+        dropped, longest = 0, 0
+        for row in rows:
+            cut = cut_row(row, self._args)
+            if cut.trained_tokens():
+                yield cut
+            else:
+                dropped, longest = dropped + 1, max(longest, len(row.ids))
+        if dropped:
+            logger.warning(
+                "%s: %d rows have no token to learn within max_length=%s and are left out (the "
+                "longest has %d tokens).",
+                *(self._name, dropped, self._args.max_length, longest),
+            )
+
+
+def cut_row(row: TokenRow, args: SFTConfig) -> TokenRow:
+    """The row, cut to ``max_length`` at the end that ``truncation_mode`` gives up."""
+    if args.max_length is None or len(row.ids) <= args.max_length:
+        return row
+    is_start_kept = args.truncation_mode == "keep_start"
+    return row.cut(slice(args.max_length) if is_start_kept else slice(-args.max_length, None))
+
+
+def batches_of(
+    rows: Sequence[Row] | RowStream, encoder: RowEncoder, args: SFTConfig, *, per_step: int
+) -> ListedBatches | StreamedBatches:
+    """The batches of the training data.
+
+    Raises:
+        UsageError: There is nothing to learn from, or a stream without a last step.
+    """
+    name = "train_dataset"
+    if isinstance(rows, RowStream):
+        if args.max_steps <= 0:
+            raise UsageError(
+                "max_steps must be set: train_dataset is a stream, whose length is not known."
+            )
+        if args.shuffle_dataset:
+            raise UsageError(
+                "shuffle_dataset=True with a stream, which cannot be shuffled as a whole: shuffle "
+                "it with a buffer of its own, as dataset.shuffle(buffer_size=...) does."
+            )
+        source = BlockSource(rows, encoder, args, packing=args.packing, name=name)
+        return StreamedBatches(source, per_step)
+    if args.shuffle_dataset:
+        rows = shuffled(rows, args.seed, "dataset")
+    return ListedBatches(
+        blocks_of(rows, encoder, args, packing=args.packing, name=name), per_step, args
+    )
+
+
+def blocks_of(
+    rows: Iterable[Row], encoder: RowEncoder, args: SFTConfig, *, packing: bool, name: str
+) -> list[Block]:
+    """All blocks of some rows.
+
+    Raises:
+        UsageError: There are no rows, or none with a token to learn.
+    """
+    listed = list(rows)
+    if not listed:
+        raise UsageError(f"{name} has no rows: give at least one.")
+    blocks = list(BlockSource(listed, encoder, args, packing=packing, name=name))
+    if not any(row.trained_tokens() for block in blocks for row in block):
+        raise UsageError(
+            f"{name}: none of {len(listed)} rows has a token to learn in its first "
+            f"{args.max_length} tokens: raise max_length."
+        )
+    return blocks
+
+
+def sample_of(row: TokenRow, index: int) -> Sample:
+    """A row as the learner takes it."""
+    return Sample(
+        ids=row.ids,
+        loss_mask=row.is_trained,
+        logprobs=(0.0,) * len(row.ids),
+        advantage=1.0,
+        version=0,
+        episode=(index, 0),
+    )

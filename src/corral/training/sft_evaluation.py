@@ -1,0 +1,56 @@
+"""The loss on rows that are not trained."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from corral.training.blocks import Block
+from corral.training.data_files import open_rows
+from corral.training.learner import Learner
+from corral.training.sft_batches import blocks_of, sample_of
+from corral.training.sft_config import SFTConfig
+from corral.training.sft_loss import TextLoss
+from corral.training.token_rows import RowEncoder
+
+
+def evaluation_sets(dataset: Any, encoder: RowEncoder, args: SFTConfig) -> dict[str, list[Block]]:
+    """The rows to evaluate on by prefix: ``eval``, or ``eval_<name>`` for each of several sets."""
+    if dataset is None:
+        return {}
+    sets = dataset if isinstance(dataset, Mapping) else {"": dataset}
+    packing = args.packing if args.eval_packing is None else args.eval_packing
+    found: dict[str, list[Block]] = {}
+    for key, one in sets.items():
+        name = f"eval_dataset[{key!r}]" if key else "eval_dataset"
+        blocks = blocks_of(open_rows(one, name=name), encoder, args, packing=packing, name=name)
+        found[f"eval_{key}" if key else "eval"] = blocks
+    return found
+
+
+def evaluate(
+    learner: Learner, sets: Mapping[str, Sequence[Block]], args: SFTConfig
+) -> dict[str, float]:
+    """Loss, entropy and accuracy on every set: means over tokens, however they are batched."""
+    metrics: dict[str, float] = {}
+    accelerator = learner.accelerator
+    for prefix, blocks in sets.items():
+        started = time.perf_counter()
+        mine = blocks[accelerator.process_index :: accelerator.num_processes]
+        samples = [sample_of(row, place) for place, block in enumerate(mine) for row in block]
+        learner.model.eval()
+        with torch.no_grad():
+            measured = TextLoss(learner, samples, args.loss_type)
+            for micro in measured.batches:
+                measured(micro)
+        numbers = measured.numbers()
+        seconds = time.perf_counter() - started
+        metrics |= {
+            f"{prefix}_loss": numbers.loss,
+            f"{prefix}_entropy": numbers.entropy,
+            f"{prefix}_mean_token_accuracy": numbers.mean_token_accuracy,
+            f"{prefix}_runtime": seconds,
+            f"{prefix}_samples_per_second": len(blocks) / seconds,
+        }
+    return metrics

@@ -1,0 +1,54 @@
+"""A tokenizer with the eos token and the chat template that a configuration asks for."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from corral.errors import UsageError
+from corral.training.models import load_tokenizer, stop_ids_of
+from corral.training.sft_config import SFTConfig
+
+
+def prepared_tokenizer(tokenizer: Any, args: SFTConfig) -> Any:
+    """The tokenizer itself, or a changed copy: what the user gave stays as it is."""
+    if args.eos_token is None and args.chat_template_path is None:
+        return tokenizer
+    changed = deepcopy(tokenizer)
+    if args.eos_token is not None:
+        if args.eos_token not in changed.get_vocab():
+            raise UsageError(
+                f"eos_token={args.eos_token!r} is no token of the tokenizer's vocabulary."
+            )
+        changed.eos_token = args.eos_token
+    if args.chat_template_path is not None:
+        changed.chat_template = _template(args.chat_template_path, changed)
+    return changed
+
+
+def stop_at_eos(model: Any, tokenizer: Any) -> None:
+    """Let the model's own configurations know the token that now ends a turn."""
+    token = tokenizer.eos_token_id
+    model.config.get_text_config().eos_token_id = token
+    known = sorted(stop_ids_of(model) - {token})
+    model.generation_config.eos_token_id = [token, *known]
+
+
+def _template(place: str, tokenizer: Any) -> str:
+    path = Path(place).expanduser()
+    if path.is_file():
+        return path.read_text(encoding="utf-8")
+    if path.suffix in (".jinja", ".j2"):
+        raise UsageError(
+            f"chat_template_path={place!r} does not exist (looked for {path.absolute()})."
+        )
+    other = load_tokenizer(place, None)
+    if not other.chat_template:
+        raise UsageError(f"chat_template_path={place!r}: its tokenizer has no chat template.")
+    unknown = sorted(set(other.all_special_tokens) - set(tokenizer.get_vocab()))
+    if unknown:
+        raise UsageError(
+            f"chat_template_path={place!r}: its special tokens {', '.join(unknown)} are not in the "
+            "model's vocabulary. Add them to the tokenizer, resize the model's embeddings, and "
+            "pass both."
+        )
+    return other.chat_template
