@@ -50,6 +50,13 @@ class PathModel(_Section):
 ModelSection = Annotated[ScratchModel | PackagedModel | PathModel, Field(discriminator="kind")]
 
 
+class WarmupTraining(SFTConfig):
+    """How to learn from games; the results of tools are not for the model to say."""
+
+    assistant_only_loss: bool = True
+    """Learn what the player says; False: the whole conversation."""
+
+
 class WarmupSection(_Section):
     """Supervised warm-up on games that the world's solver plays."""
 
@@ -61,7 +68,7 @@ class WarmupSection(_Section):
     """Keep the player's thoughts in the turns, as ``<think>`` blocks."""
     last_word: str = "Done."
     """What the model says after the last answer; empty: nothing, for runs that stop when done."""
-    train: SFTConfig
+    train: WarmupTraining
     """How to train on them."""
 
 

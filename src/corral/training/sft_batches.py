@@ -162,10 +162,10 @@ def blocks_of(
 
 
 def sample_of(row: TokenRow, index: int) -> Sample:
-    """A row as the learner takes it."""
+    """A row as the learner takes it: nothing predicts its first token."""
     return Sample(
         ids=row.ids,
-        loss_mask=row.is_trained,
+        loss_mask=(0, *row.is_trained[1:]),
         logprobs=(0.0,) * len(row.ids),
         advantage=1.0,
         version=0,

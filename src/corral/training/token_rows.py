@@ -43,7 +43,8 @@ class TokenRow:
 
     ids: tuple[int, ...]
     is_trained: tuple[int, ...]
-    """1 where the loss looks. The first token is never trained: nothing predicts it."""
+    """1 where the loss looks. Nothing predicts a row's first token, so that one is left out when
+    the row is trained; where rows are joined, its predecessor does."""
 
     @property
     def labels(self) -> list[int]:
@@ -52,17 +53,17 @@ class TokenRow:
         return [token if is_trained else IGNORED for token, is_trained in pairs]
 
     def cut(self, place: slice) -> "TokenRow":
-        """A part of the row; its own first token is not trained."""
-        return token_row(self.ids[place], self.is_trained[place])
+        """A part of the row."""
+        return TokenRow(self.ids[place], self.is_trained[place])
 
     def trained_tokens(self) -> int:
         """How many tokens the loss looks at."""
-        return sum(self.is_trained)
+        return sum(self.is_trained[1:])
 
 
 def token_row(ids: Sequence[int], is_trained: Sequence[int]) -> TokenRow:
-    """A row whose first token is not trained, whatever the mask says."""
-    return TokenRow(tuple(ids), (0, *map(int, is_trained[1:])) if ids else ())
+    """A row of any sequences."""
+    return TokenRow(tuple(ids), tuple(is_trained))
 
 
 @dataclass(slots=True)

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from corral.chat import ChatFormat
+from corral.chat.tokenizer import decode
 from corral.engines.scripted import ScriptedEngine
 from corral.env import prepare
 from corral.errors import UsageError
 from corral.records import Task
 from corral.rollout import Limits, Player
-from corral.training.conversations import conversation_of, encode_conversation
+from corral.training.conversations import lay_out
 from support.template_zoo import EXTENDABLE
 from support.toy_tokenizers import byte_level_tokenizer, merging_tokenizer
 
@@ -31,6 +32,7 @@ class Echo:
 
 KIND = prepare(Echo)
 SCHEMAS = list(KIND.tools.schemas)
+QUESTION = {"role": "user", "content": "Talk."}
 
 
 def call(text: str) -> dict[str, Any]:
@@ -52,7 +54,7 @@ def play(chat: ChatFormat, turns: list[dict[str, Any]]) -> Any:
     """The turns, said by a model."""
     engine = ScriptedEngine(lambda key, ids: chat.turn_ids(turns[len(engine.calls) - 1]))
     player = Player(engine, chat, kinds={None: prepare(Echo)}, limits=Limits(episode_tokens=5000))
-    task = Task(index=0, prompt=({"role": "user", "content": "Talk."},))
+    task = Task(index=0, prompt=(QUESTION,))
     (played,) = asyncio.run(player.play([task], 1))
     return played.group.episodes[0]
 
@@ -67,11 +69,15 @@ def test_a_demonstration_is_laid_out_like_a_game(name: str, make: Any) -> None:
     episode = play(chat, turns)
     (row,) = episode.transcript.rows()
     results = [message for message in episode.messages if message["role"] == "tool"]
-    question = {"role": "user", "content": "Talk."}
-    talk = [question, turns[0], results[0], turns[1], results[1], turns[2]]
-    encoded = encode_conversation(chat, talk, SCHEMAS, max_length=None)
-    assert encoded.ids == row.ids
-    assert encoded.loss_mask == row.loss_mask
+    layout = lay_out(
+        chat, [QUESTION, turns[0], results[0], turns[1], results[1], turns[2]], SCHEMAS
+    )
+    played = len(row.ids)
+    assert layout.ids[:played] == row.ids
+    assert layout.is_said[:played] == row.loss_mask
+    # What the template writes behind the last stop token is nothing that a model says.
+    assert not decode(chat.renderer.tokenizer, layout.ids[played:]).strip()
+    assert not any(layout.is_said[played:])
 
 
 @pytest.fixture(scope="module")
@@ -80,35 +86,41 @@ def chat() -> ChatFormat:
     return ChatFormat.for_tokenizer(tokenizer, tools=SCHEMAS)
 
 
-def test_what_follows_the_last_answer_is_left_out(chat: ChatFormat) -> None:
-    talk = [{"role": "user", "content": "Talk."}, said("Yes.")]
+def spoken(chat: ChatFormat, layout: Any) -> str:
+    pairs = zip(layout.ids, layout.is_said, strict=True)
+    return decode(chat.renderer.tokenizer, [token for token, is_said in pairs if is_said])
+
+
+def test_what_follows_the_last_answer_is_kept_and_not_learned(chat: ChatFormat) -> None:
+    talk = [QUESTION, said("Yes.")]
     longer = [*talk, {"role": "user", "content": "More?"}]
-    rows = [encode_conversation(chat, one, None, max_length=None) for one in (talk, longer)]
-    assert rows[0] == rows[1]
-    assert rows[0].loss_mask[-1] == 1
+    short, long = (lay_out(chat, one, None) for one in (talk, longer))
+    assert long.ids[: len(short.ids)] == short.ids
+    assert "More?" in decode(chat.renderer.tokenizer, long.ids)
+    assert spoken(chat, long) == spoken(chat, short) == "Yes." + chat.turn_end.text
+    whole = chat.renderer.ids(longer)
+    assert list(long.ids) == whole
 
 
-def test_a_long_conversation_is_cut_at_the_end(chat: ChatFormat) -> None:
-    talk = [{"role": "user", "content": "Talk."}, said("word " * 30)]
-    whole = encode_conversation(chat, talk, None, max_length=None)
-    cut = encode_conversation(chat, talk, None, max_length=len(whole.ids) - 50)
-    assert cut.ids == whole.ids[:-50]
-    assert cut.loss_mask == whole.loss_mask[:-50]
-    with pytest.raises(UsageError, match=r"first 5 tokens .* no assistant token: raise max_length"):
-        encode_conversation(chat, talk, None, max_length=5)
+def test_assistant_messages_of_the_prompt_are_not_learned(chat: ChatFormat) -> None:
+    talk = [QUESTION, said("An example."), QUESTION, said("Yes.")]
+    assert spoken(chat, lay_out(chat, talk, None, first=3)) == "Yes." + chat.turn_end.text
+    assert "An example." in spoken(chat, lay_out(chat, talk, None))
 
 
-def test_rows_are_read_from_messages_or_from_prompt_and_completion() -> None:
-    talk = [{"role": "user", "content": "Hi."}, said("Hi!")]
-    assert conversation_of({"messages": talk}) == (talk, None)
-    assert conversation_of({"messages": talk, "tools": SCHEMAS}) == (talk, SCHEMAS)
-    assert conversation_of({"prompt": "Hi.", "completion": "Hi!"}) == (talk, None)
-    assert conversation_of({"prompt": talk[:1], "completion": talk[1:]}) == (talk, None)
-    assert conversation_of({"messages": talk, "tools": []}) == (talk, None)
+def test_reasoning_that_the_template_drops_from_history_is_learned() -> None:
+    template = EXTENDABLE["drops all thoughts from history"]
+    chat = ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=template), tools=SCHEMAS)
+    thoughtful = said("One.", reasoning_content="First I think.")
+    talk = [QUESTION, thoughtful, QUESTION, said("Two."), QUESTION]
+    assert "First I think." not in chat.renderer.text(talk)
+    layout = lay_out(chat, talk, None)
+    assert "First I think." in spoken(chat, layout)
+    assert decode(chat.renderer.tokenizer, layout.ids).count("Talk.") == 3
 
 
-def test_a_row_or_a_talk_without_an_answer_is_refused(chat: ChatFormat) -> None:
-    with pytest.raises(UsageError, match=r"columns \['text'\] can't be learned from"):
-        conversation_of({"text": "Hi."})
+def test_a_talk_without_an_answer_or_with_two_in_a_row_is_refused(chat: ChatFormat) -> None:
     with pytest.raises(UsageError, match="without an assistant message has nothing to learn"):
-        encode_conversation(chat, [{"role": "user", "content": "Hi."}], None, max_length=None)
+        lay_out(chat, [QUESTION], None)
+    with pytest.raises(UsageError, match="Messages 1 and 2 are assistant turns with nothing"):
+        lay_out(chat, [QUESTION, said("One."), said("Two.")], None)
