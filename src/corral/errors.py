@@ -69,9 +69,18 @@ def environment_boundary(what: str) -> Iterator[None]:
     except (EnvironmentFault, InfrastructureFault):
         raise
     except INFRASTRUCTURE_ERRORS as error:
-        raise InfrastructureFault(f"{what}: {type(error).__name__}: {error}") from error
+        raise InfrastructureFault(f"{what}: {type(error).__name__}: {text_of(error)}") from error
     except Exception as error:
-        raise EnvironmentFault(f"{what} raised {type(error).__name__}: {error}") from error
+        text = text_of(error)
+        raise EnvironmentFault(f"{what} raised {type(error).__name__}: {text}") from error
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception of user code says, also where saying it fails."""
+    try:
+        return str(error)
+    except Exception as other:  # noqa: BLE001 - `__str__` is user code, too
+        return f"(its text raised {type(other).__name__})"
 
 
 def require(module: str, *, extra: str) -> ModuleType:

@@ -1,19 +1,21 @@
 """Check the arguments of a tool call: coerce what is unambiguous, explain the rest to the model."""
 
-import json
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from typing import Any, cast
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from corral.env.json_types import in_words
+from corral.env.json_values import has_truth_as_number, json_or_text
 from corral.env.schema import ToolParameter
 from corral.errors import ToolDefinitionError
 
 _CONFIG = ConfigDict(coerce_numbers_to_str=True, allow_inf_nan=False)
 _SHOWN_CHARACTERS = 80
 """How much of a wrong value the model is shown again; it wrote it, so a little is enough."""
+_SHOWN_PROBLEMS = 5
 _WRONG_TYPE_SUFFIXES = ("_type", "_parsing", "_parsing_size", "_from_float")
 _WRONG_TYPES = frozenset({"literal_error", "enum", "finite_number"})
 
@@ -33,6 +35,8 @@ class ArgumentChecker:
     def check(self, arguments: object) -> dict[str, Any]:
         """The arguments as the function wants them; those left out stay out.
 
+        But for a default that can be changed: each call gets a fresh one.
+
         Raises:
             ArgumentError: Something is missing, unknown, or of the wrong type.
         """
@@ -47,13 +51,19 @@ class ArgumentChecker:
                     problems.append(str(error))
             elif parameter.is_required:
                 problems.append(f"argument {name!r} ({in_words(parameter.schema)}) is missing.")
+            elif isinstance(cast("object", parameter.default), list | dict | set):
+                # Python makes it once: what one episode adds to it, all others would find there.
+                checked[name] = deepcopy(parameter.default)
         if problems:
-            raise ArgumentError(f"{self._name}: {' '.join(problems)}")
+            shown = problems[:_SHOWN_PROBLEMS]
+            if len(problems) > len(shown):
+                shown.append(f"And {len(problems) - len(shown)} more.")
+            raise ArgumentError(f"{self._name}: {' '.join(shown)}")
         return checked
 
     def _mapping(self, arguments: object) -> Mapping[Any, Any]:
         if isinstance(arguments, str):
-            arguments = _from_json(arguments)
+            arguments = json_or_text(arguments)
         if arguments is None:
             return {}
         if not isinstance(arguments, Mapping):
@@ -77,6 +87,8 @@ class ArgumentChecker:
             return None
         first_error: ErrorDetails | None = None
         for candidate in _readings(parameter.schema, value):
+            if has_truth_as_number(parameter.schema, candidate):
+                continue
             try:
                 checked = self._adapters[parameter.name].validate_python(candidate)
             except ValidationError as error:
@@ -99,27 +111,22 @@ def _adapter(parameter: ToolParameter, source: str) -> TypeAdapter[Any]:
 
 def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
     """The value, then what else the model can only have meant by it."""
-    kind = schema.get("type")
-    if isinstance(value, bool) and kind in ("integer", "number"):
-        return  # true is no number, although Python says so
     yield value
+    kind = schema.get("type")
     if "enum" in schema:
         yield from (choice for choice in schema["enum"] if str(choice) == str(value))
     elif isinstance(value, str) and kind in ("array", "object"):
-        decoded = _from_json(value)
+        decoded = json_or_text(value)
         if isinstance(decoded, list | dict):
             yield decoded
 
 
-def _from_json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
-
 def _problem(parameter: ToolParameter, value: Any, error: ErrorDetails | None) -> str:
     where = f"argument {parameter.name!r}"
+    if not isinstance(value, bool) and has_truth_as_number(parameter.schema, value):
+        return (
+            f"{where}: true and false are no numbers, but {_shown(value)} has one in place of it."
+        )
     if error is not None:
         is_inside = bool(error["loc"]) and parameter.schema.get("type") in ("array", "object")
         kind = error["type"]
@@ -130,5 +137,13 @@ def _problem(parameter: ToolParameter, value: Any, error: ErrorDetails | None) -
 
 
 def _shown(value: object) -> str:
-    text = repr(value[: 2 * _SHOWN_CHARACTERS] if isinstance(value, str) else value)
+    try:
+        text = repr(value[: 2 * _SHOWN_CHARACTERS] if isinstance(value, str) else value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, nesting without end
+        text = f"a {type(value).__name__} that is too large"
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """As much of what the model wrote as it is shown again."""
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

@@ -1,15 +1,15 @@
 """Run tool calls: arguments checked, errors told to the model, infrastructure told apart."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard, TypeVar, cast
 
-from corral.env.arguments import ArgumentError
+from corral.env.arguments import ArgumentError, shortened
 from corral.env.threads import await_user_code, is_awaitable, run_in_thread
 from corral.env.tools import Tool, discover_tools, refuse_clashes, tool_of
-from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault
+from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault, text_of
 
 Result = TypeVar("Result")
 
@@ -153,7 +153,7 @@ async def attempt(
     """
     tool = tools.find(name)
     if tool is None:
-        return CallFailure(message=f"Tool {name} not found.", kind="tool_not_found")
+        return CallFailure(message=f"Tool {shortened(name)} not found.", kind="tool_not_found")
     try:
         return await run(tool, tool.arguments.check(arguments))
     except ArgumentError as error:
@@ -161,13 +161,16 @@ async def attempt(
     except InfrastructureFault:
         raise
     except INFRASTRUCTURE_ERRORS as error:
-        raise InfrastructureFault(f"{tool.source}: {type(error).__name__}: {error}") from error
+        what = f"{tool.source}: {type(error).__name__}: {text_of(error)}"
+        raise InfrastructureFault(what) from error
     except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
-        return CallFailure(message=str(error) or type(error).__name__, kind="execution_error")
+        return CallFailure(message=text_of(error) or type(error).__name__, kind="execution_error")
 
 
 def content_of(value: Any) -> str | list[Any]:
     """What a tool returned, as the content of its message."""
+    if isinstance(value, Generator | AsyncGenerator):
+        raise TypeError("The tool returned a generator, which is no answer.")
     return value if are_content_blocks(value) else str(cast("object", value))
 
 
@@ -180,4 +183,10 @@ def are_content_blocks(value: object) -> TypeGuard[list[Any]]:
 
 
 def _is_block(value: object) -> bool:
-    return isinstance(value, Mapping) and cast("Mapping[str, Any]", value).get("type") in _BLOCKS
+    if not isinstance(value, Mapping):
+        return False
+    block = cast("Mapping[str, Any]", value)
+    kind = block.get("type")
+    if kind == "text":
+        return isinstance(block.get("text"), str)
+    return isinstance(kind, str) and kind in _BLOCKS

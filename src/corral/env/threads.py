@@ -12,6 +12,8 @@ from queue import SimpleQueue
 from types import GeneratorType, MappingProxyType
 from typing import Any, ParamSpec, TypeVar, cast
 
+from corral.errors import text_of
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -132,15 +134,17 @@ async def await_user_code(awaitable: Awaitable[Result]) -> Result:
     """Await what a user's asynchronous function returned.
 
     A cancellation that nobody asked for is an error of its own (a request it gave up, a task of its
-    that was cancelled); let through, it would pass for the cancellation of the whole run.
+    that was cancelled); let through, it would pass for the cancellation of the whole run. So would
+    SystemExit, which an event loop lets through to whoever runs it.
     """
     try:
         return await awaitable
-    except asyncio.CancelledError as error:
+    except BaseException as error:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():
+        plain = plain_exception(error)
+        if plain is error or (task is not None and task.cancelling()):
             raise
-        raise plain_exception(error) from error
+        raise plain from error
 
 
 def is_awaitable(value: Any) -> bool:
@@ -167,6 +171,6 @@ def plain_exception(error: BaseException) -> Exception:
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
-    carrier = RuntimeError(f"{type(error).__name__}: {error}")
+    carrier = RuntimeError(f"{type(error).__name__}: {text_of(error)}")
     carrier.__cause__ = error
     return carrier

@@ -8,7 +8,7 @@ from corral.chat.calls.values import typed_value
 from corral.records import ToolCall
 
 _CLOSES: Final = "</atem:function_calls>"
-_OPENS: Final = re.compile(r"(?:\s?to=[^\s<]+<\|message\|>)?<atem:function_calls>")
+_OPENS: Final = re.compile(r"(?:\s?to=[^\s<]{1,256}<\|message\|>)?<atem:function_calls>")
 _INVOKE: Final = re.compile(r'<atem:invoke name="([^"<>]+)">\s*')
 _PARAMETER: Final = re.compile(r'<atem:parameter name="([^"<>]+)"[^<>]*>')
 _END_OF_VALUE: Final = "</atem:parameter>"

@@ -8,7 +8,6 @@ from corral.chat.calls.syntax import (
     CallSyntax,
     Types,
     after_space,
-    through_close,
     unique,
 )
 from corral.chat.calls.values import typed_value
@@ -34,7 +33,10 @@ def _read(text: str, position: int, types: Types) -> tuple[list[ToolCall], int]:
             raise CallError(f"The argument {key!r:.80} has no {_END_OF_VALUE}.")
         pairs.append((key, typed_value(text[argument.end() : stop], name, key, types)))
         end = after_space(text, stop + len(_END_OF_VALUE))
-    return [ToolCall(name=name, arguments=unique(pairs))], through_close(text, end, _OPENS, _CLOSES)
+    # Without what closes it nobody knows whether another argument was to follow.
+    if not text.startswith(_CLOSES, end):
+        raise CallError(f"The tool call has no {_CLOSES} where its arguments end.")
+    return [ToolCall(name=name, arguments=unique(pairs))], end + len(_CLOSES)
 
 
 GLM = CallSyntax(

@@ -44,11 +44,13 @@ def _call_of(node: ast.expr) -> ToolCall:
 
 
 def _name_of(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return f"{_name_of(node.value)}.{node.attr}"
-    raise CallError("The tool call has no name.")
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        raise CallError("The tool call has no name.")
+    return ".".join([node.id, *reversed(parts)])
 
 
 def _value_of(node: ast.expr) -> Any:

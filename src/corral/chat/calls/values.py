@@ -11,6 +11,9 @@ from corral.chat.calls.syntax import CallError, Types, unique
 MAX_DEPTH = 64
 """Deepest nesting of a value; deeper ones break code that walks them by recursion."""
 
+MAX_BITS = 14_000
+"""Longest integer: Python refuses to write those of more than 4300 digits."""
+
 _SURROGATE = re.compile("[\\ud800-\\udfff]")
 _PYTHONS = {"True": True, "False": False, "None": None}
 
@@ -56,10 +59,19 @@ def check_value(value: object) -> None:
     for _ in range(MAX_DEPTH + 1):
         if not layer:
             return
-        if any(isinstance(item, str) and _SURROGATE.search(item) for item in layer):
-            raise CallError("The tool call has half of a surrogate pair in a string.")
+        for item in layer:
+            _check_scalar(item)
         layer = [child for item in layer for child in _children(item)]
     raise CallError(f"The tool call is nested more than {MAX_DEPTH} levels deep.")
+
+
+def _check_scalar(value: object) -> None:
+    if isinstance(value, str) and _SURROGATE.search(value):
+        raise CallError("The tool call has half of a surrogate pair in a string.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise CallError("The tool call has a number that is too large.")
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise CallError("The tool call has an integer with thousands of digits.")
 
 
 def _is_text(schema: Any) -> bool:
