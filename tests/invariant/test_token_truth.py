@@ -259,7 +259,7 @@ def test_the_trainer_finds_ratio_one_at_learning_rate_0(tmp_path: Any) -> None:
     before = [parameter.clone() for parameter in model.parameters()]
     trainer.train()
     assert all(map(torch.equal, before, model.parameters()))
-    for entry in trainer.state.log_history:
+    for entry in trainer.state.log_history[:-1]:
         assert entry["tools/call_frequency"] > 0.5
         assert entry["sampling/sampling_logp_difference/max"] < 1e-5
         for end in ("min", "max"):

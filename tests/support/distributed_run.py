@@ -116,7 +116,7 @@ def grpo(folder: str, **options: Any) -> dict[str, Any]:
         environment_factory={"half": Half, "other": OtherHalf},
     )
     trainer.train()
-    history = trainer.state.log_history
+    history = trainer.state.log_history[:-1]
     return {
         "weights": weights(trainer.model),
         "losses": [entry["loss"] for entry in history],

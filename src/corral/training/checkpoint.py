@@ -36,7 +36,7 @@ def save_checkpoint(
     save_file(_trainable_tensors(model), draft / "model.safetensors")
     tensors, groups = _flatten_optimizer(optimizer)
     save_file(tensors, draft / "optimizer.safetensors")
-    text = json.dumps({"step": step, "optimizer_groups": groups, **state}, indent=1)
+    text = json.dumps({"step": step, "optimizer_groups": groups, **state}, indent=1, default=str)
     (draft / "state.json").write_text(text, encoding="utf-8")
     _flush_to_disk(draft)
     if target.exists():

@@ -36,6 +36,8 @@ def _lengths(episodes: Sequence[Episode]) -> dict[str, float]:
         "completions/min_length": float(min(lengths)),
         "completions/max_length": float(max(lengths)),
         "completions/mean_terminated_length": fmean(ended) if ended else 0.0,
+        "completions/min_terminated_length": float(min(ended, default=0)),
+        "completions/max_terminated_length": float(max(ended, default=0)),
         "completions/clipped_ratio": 1 - len(ended) / len(played),
         "episodes/turns": fmean(episode.turns for episode in played),
     }

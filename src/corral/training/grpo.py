@@ -14,12 +14,14 @@ from typing import Any
 
 from accelerate.utils import gather_object
 from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from corral.engines.protocol import Engine
 from corral.engines.torch_engine import TorchEngine
 from corral.env import EnvironmentKind, prepare, tools_of
 from corral.errors import UsageError
-from corral.records import SamplingParams
+from corral.records import Episode, SamplingParams, Task
 from corral.rollout import (
     Limits,
     Player,
@@ -30,27 +32,41 @@ from corral.rollout import (
     score,
 )
 from corral.rollout.blocking import run_blocking
-from corral.track import RunFolder, Tracker
+from corral.track import Tracker
 from corral.training.batching import plan_batches
+from corral.training.completion_log import CompletionLog
 from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
+from corral.training.evaluating import (
+    evaluation_sets,
+    evaluation_tasks,
+    members_of,
+    played_in_parts,
+    random_streams_kept,
+)
 from corral.training.exchange import advantages_over_processes, means_over_processes
 from corral.training.generation import Generation, slices_of
 from corral.training.grpo_config import GRPOConfig
+from corral.training.hub import HubUploads
 from corral.training.learner import Learner, make_accelerator
+from corral.training.loop import Callback, Loop
 from corral.training.models import chat_format, load_model, load_tokenizer, with_adapter
 from corral.training.policy_step import PolicyStep
 from corral.training.reference import Reference
 from corral.training.rollout_func import play_with, refuse_what_does_not_fit
+from corral.training.run_settings import check_evaluation, run_settings
 from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import TaskSource, check_rows, rows_of
+from corral.training.together import play_together
+from corral.training.trackers import tracker_callbacks
+from corral.training.trainer import Trainer
 
 logger = logging.getLogger(__name__)
 
 Factory = Callable[[], Any]
 
 
-class GRPOTrainer:
+class GRPOTrainer(Trainer):
     """Trains a causal language model by playing in environments.
 
     Example::
@@ -70,7 +86,10 @@ class GRPOTrainer:
         args: The configuration.
         train_dataset: Rows to play: a list of dicts or a map-style dataset. Optional with a single
             environment and ``max_steps``: the prompt is then what ``reset`` returns.
+        eval_dataset: Rows to evaluate on, or several such data sets by name.
         processing_class: The tokenizer; None: the one beside the model.
+        callbacks: Callbacks of transformers, objects or classes; see ``corral.training.loop``.
+        optimizers: An optimiser and a schedule instead of the configured ones.
         peft_config: Trains a LoRA adapter instead of the whole model.
         tools: Plain functions the model may call in every task.
         environment_factory: A class (or anything callable without arguments that makes an
@@ -85,14 +104,19 @@ class GRPOTrainer:
         UsageError: Something does not fit together; nothing has been trained then.
     """
 
+    METHOD = "GRPO"
+
     def __init__(
         self,
         model: str | Path | nn.Module,
         reward_funcs: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
         args: GRPOConfig | None = None,
         train_dataset: Any = None,
+        eval_dataset: Any = None,
         *,
         processing_class: Any = None,
+        callbacks: Sequence[Callback] | None = None,
+        optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
         peft_config: Any = None,
         tools: Sequence[Callable[..., Any]] = (),
         environment_factory: Factory | Mapping[str, Factory] | None = None,
@@ -101,12 +125,16 @@ class GRPOTrainer:
         tracker: Tracker | None = None,
         stage: str = "grpo",
     ) -> None:
-        self.args = args or GRPOConfig()
+        self.args, folder = run_settings(args or GRPOConfig(), _default_output(model))
+        self.eval_dataset = eval_dataset
+        check_evaluation(self.args, eval_dataset, make_accelerator().num_processes)
         refuse_what_does_not_fit(rollout_func, environment_factory, tools)
         self.environment_kinds = _environment_kinds(environment_factory, tools)
         self.reward_funcs = reward_functions(reward_funcs, self.args.reward_weights)
         _check_reward_source(self.reward_funcs, self.environment_kinds)
         rows = _rows(train_dataset, self.environment_kinds, self.args)
+        for data in evaluation_sets(eval_dataset).values():
+            self._evaluation_tasks(data)
         # Before the model is loaded: numbers that do not fit together should not take minutes.
         self.plan = plan_batches(self.args, make_accelerator().num_processes)
         self.processing_class = load_tokenizer(model, processing_class)
@@ -117,7 +145,7 @@ class GRPOTrainer:
         self.chat = chat_format(
             self.processing_class, self.model, schemas, self.args.chat_template_kwargs
         )
-        self.learner = Learner(self.model, self.args)
+        self.learner = Learner(self.model, self.args, optimizers)
         self.accelerator = self.learner.accelerator
         self.source = TaskSource(
             rows,
@@ -133,13 +161,20 @@ class GRPOTrainer:
         has_adapter = peft_config is not None
         reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
         self._policy_step = PolicyStep(self.learner, self.args, reference)
-        folder = Path(self.args.output_dir or _default_output(model))
         self.session = Session(folder, stage, self.learner, self.state, tracker)
-
-    @property
-    def run_folder(self) -> RunFolder:
-        """Where the run leaves its files."""
-        return self.session.run_folder
+        self.completion_log = CompletionLog(self.args, folder)
+        self.hub = HubUploads(self.args, folder.name)
+        self.base_model = None if isinstance(model, nn.Module) else str(model)
+        self.loop = Loop(
+            self.args,
+            self.state,
+            self.session,
+            self.learner,
+            self,
+            callbacks=[*tracker_callbacks(self.args, folder), *(callbacks or ())],
+            processing_class=self.processing_class,
+            steps_per_epoch=self.source.generations_per_epoch * self.plan.steps,
+        )
 
     def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
         """Play and learn until ``max_steps``; returns when the last checkpoint is written.
@@ -148,59 +183,129 @@ class GRPOTrainer:
             resume_from_checkpoint: A checkpoint folder, or True for the newest one of the run (or a
                 fresh start if there is none). The remaining steps are those of an unbroken run.
         """
-        self.session.resume(resume_from_checkpoint)
+        saved = self.session.resume(resume_from_checkpoint)
+        if saved is not None:
+            self.loop.resume(saved["loop"])
         self._publish_weights()
-        losses: list[float] = []
-        while self.state.global_step < self.state.max_steps:
-            try:
+        self.loop.begin(evaluates_first=self.args.eval_on_start)
+        while self.loop.goes_on():
+            with self.loop.keeping_what_is_new():
                 # Rounded up: a run that ended within a generation goes on with the next one.
                 generation = self._play(-(-self.state.global_step // self.plan.steps))
-            except BaseException:
-                self.session.save_what_is_new()
-                raise
-            losses += self._learn(generation)
-            self._publish_weights()
+            self._learn(generation)
             # A generation that feeds several steps is played again after a resume, so checkpoints
             # are made between generations.
-            self.session.save_if_due(self.args.save_steps, steps_at_once=self.plan.steps)
-        self.session.finish()
-        return self.state.output(losses)
+            self.loop.between_generations()
+        output = self.loop.end()
+        self._push_at_end()
+        return output
 
-    def save_model(self, path: str | Path) -> None:
-        """Write model and tokenizer so that ``from_pretrained`` and another run can load them."""
-        self.session.save_model(Path(path), self.processing_class, self.chat)
+    def evaluate(
+        self,
+        eval_dataset: Any = None,
+        ignore_keys: object = None,
+        metric_key_prefix: str = "eval",
+    ) -> dict[str, float]:
+        """Play every row of a data set under the present weights, and report the numbers.
+
+        Each row is played ``num_generations_eval`` times, with the same seeds in every evaluation.
+        Training goes on afterwards as if nothing had happened; only what an environment itself
+        keeps from episode to episode is its own business.
+
+        Args:
+            eval_dataset: Rows, data sets by name, or the name of one of the trainer's; None: all of
+                the trainer's. With names, ``_<name>`` follows the prefix.
+            ignore_keys: Not used; transformers' trainer has it.
+
+        Returns:
+            The metrics of training with the prefix before their names.
+        """
+        if isinstance(eval_dataset, str):
+            eval_dataset = self.eval_dataset[eval_dataset]
+        sets = evaluation_sets(self.eval_dataset if eval_dataset is None else eval_dataset)
+        if not sets:
+            raise UsageError("There is nothing to evaluate: pass eval_dataset to the trainer.")
+        every: dict[str, float] = {}
+        for name, data in sets.items():
+            prefix = metric_key_prefix if name is None else f"{metric_key_prefix}_{name}"
+            with random_streams_kept():
+                numbers = self._evaluate(self._evaluation_tasks(data), prefix)
+            self.loop.evaluated(numbers)
+            every |= numbers
+        return every
 
     def end(self) -> None:
-        """Close trackers and environments, and leave the process group."""
+        """Finish uploads, trackers and environments, and leave the process group."""
         run_blocking(self.player.aclose())
-        self.session.close()
+        self.completion_log.close()
+        super().end()
+
+    def logged(self) -> None:
+        """An entry of training steps was logged: the completions go with it."""
+        step, callbacks = self.state.global_step, self.callback_handler.callbacks
+        self.completion_log.show_training(step, callbacks)
 
     # Play
 
     def _play(self, number: int) -> Generation:
         """Play this process's groups, score them, and compare the episodes of each group."""
         started = time.perf_counter()
-        tasks = self.source.tasks(number)
+        scored = self._play_tasks(self.source.tasks(number), self.plan.members)
+        generation = self._compared(scored, time.perf_counter() - started)
+        self._save_episodes(generation)
+        return generation
+
+    def _play_tasks(self, tasks: Sequence[Task], members: int) -> Scored:
+        """This process's share of the tasks, played and scored."""
         mine = tasks[self.accelerator.process_index :: self.accelerator.num_processes]
 
-        # Not on the event loop: a user's function may well run one of its own.
         own = self.rollout_func
-        given = None if own is None else play_with(own, self, mine)
 
-        async def play_and_score() -> Scored:
-            played = await self.player.play(mine, self.plan.members) if given is None else given
-            return await score(played, self.reward_funcs, trainer_state=self.state)
+        def play() -> Scored:
+            # Not on the event loop: a user's function may well run one of its own.
+            given = None if own is None else play_with(own, self, mine, members)
 
-        scored = run_blocking(play_and_score())
-        seconds = time.perf_counter() - started
+            async def play_and_score() -> Scored:
+                played = await self.player.play(mine, members) if given is None else given
+                return await score(played, self.reward_funcs, trainer_state=self.state)
+
+            return run_blocking(play_and_score())
+
+        return play_together(play, patience_s=self.args.infrastructure_patience_s)
+
+    def _compared(self, scored: Scored, seconds: float) -> Generation:
         advantages = advantages_over_processes(
             scored,
             scale=self.args.scale_rewards,
             aggregation=self.args.multi_objective_aggregation,
         )
-        generation = Generation(scored=scored, advantages=advantages, seconds=seconds)
-        self._save_episodes(generation)
-        return generation
+        return Generation(scored=scored, advantages=advantages, seconds=seconds)
+
+    def _evaluation_tasks(self, data: Any) -> list[Task]:
+        return evaluation_tasks(data, self.environment_kinds, self.args.seed)
+
+    def _evaluate(self, tasks: Sequence[Task], prefix: str) -> dict[str, float]:
+        """What came of the tasks, on every process, under names with the prefix."""
+        started = time.perf_counter()
+        processes = self.accelerator.num_processes
+        scored = played_in_parts(tasks, self.args, processes, self._play_tasks)
+        generation = self._compared(scored, time.perf_counter() - started)
+        rows = generation.rows(self.chat.stop_ids, self.args.mask_truncated_completions)
+        loss, learned = self._policy_step.measure(rows)
+        self.completion_log.show_evaluation(
+            generation, prefix, self.state.global_step, self.callback_handler.callbacks
+        )
+        seconds = time.perf_counter() - started
+        numbers = {
+            "loss": loss,
+            **self._episode_numbers(generation, gather_object(generation.episodes())),
+            **learned,
+            "num_tokens": float(self.state.num_tokens),
+            "runtime": seconds,
+            "samples_per_second": len(tasks) * members_of(self.args) / seconds,
+            "steps_per_second": 1 / seconds,
+        }
+        return {f"{prefix}_{name}": value for name, value in numbers.items()}
 
     def _save_episodes(self, generation: Generation) -> None:
         if not (self.args.save_episodes and self.accelerator.is_main_process):
@@ -218,36 +323,44 @@ class GRPOTrainer:
 
     # Learn
 
-    def _learn(self, generation: Generation) -> list[float]:
-        """Make the optimiser steps that a generation feeds; returns their losses."""
+    def _learn(self, generation: Generation) -> None:
+        """Make the optimiser steps that a generation feeds."""
         rows = generation.rows(self.chat.stop_ids, self.args.mask_truncated_completions)
         old = self._policy_step.old_logprobs(rows) if self.plan.steps > 1 else None
         numbers = self._generation_numbers(generation)
+        self.completion_log.take(generation, self.state.global_step + 1)
         started = time.perf_counter() - generation.seconds
-        losses: list[float] = []
         for part in slices_of(rows, self.plan, self.args.seed, self.state.global_step):
-            if self.state.global_step >= self.state.max_steps:
+            if not self.loop.goes_on():
                 break
+            self.loop.step_begins()
             learning = time.perf_counter()
             step, learned = self._policy_step(part, old)
             self.state.global_step = self.learner.step
-            losses.append(step.loss)
+            self._publish_weights()
             now = time.perf_counter()
             times = {"step_time": now - started, "time/learn": now - learning}
-            self.session.log({**numbers, **learned, **step.as_metrics(), **times})
+            self.loop.step_ends({**numbers, **learned, **step.as_metrics(), **times})
             # The numbers of the generation stand beside the first of its steps.
-            started, numbers = now, {}
-        return losses
+            started, numbers = time.perf_counter(), {}
 
-    def _generation_numbers(self, generation: Generation) -> dict[str, float]:
-        episodes = gather_object(generation.episodes())
+    def _episode_numbers(
+        self, generation: Generation, episodes: Sequence[Episode]
+    ) -> dict[str, float]:
+        """What the episodes of all processes came to."""
         is_zero = gather_object(generation.advantages.std_is_zero)
-        sampled, every = token_counts(episodes)
-        self.state.num_tokens += prompt_and_sampled_tokens(episodes)
         return {
             **episode_metrics(episodes),
             **means_over_processes(generation.scored.metrics),
             "frac_reward_zero_std": fmean(map(float, is_zero)),
+        }
+
+    def _generation_numbers(self, generation: Generation) -> dict[str, float]:
+        episodes = gather_object(generation.episodes())
+        sampled, every = token_counts(episodes)
+        self.state.num_tokens += prompt_and_sampled_tokens(episodes)
+        return {
+            **self._episode_numbers(generation, episodes),
             "num_tokens": float(self.state.num_tokens),
             "tokens_per_second": sampled / generation.seconds,
             "tokens/sampled": float(sampled),

@@ -58,6 +58,9 @@ class GRPOConfig(TrainerConfig):
     episode_retries: int = Field(default=5, ge=0)
     """Fresh starts of an episode after an infrastructure fault, each after a pause twice as long as
     the one before: 0.5 s first, 30 s at most."""
+    infrastructure_patience_s: float = Field(default=600.0, ge=0)
+    """Seconds to wait, playing again now and then, while every episode fails for its
+    infrastructure; then the run ends, after saving what it has learned."""
     shuffle_dataset: bool = True
     """Draw tasks in a random order (from ``seed``) instead of the data's."""
     chat_template_kwargs: JsonObject = Field(default_factory=dict)

@@ -12,6 +12,8 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from corral.algorithms import (
     MicroBatch,
@@ -87,7 +89,17 @@ class Learner:
     here, which makes weight synchronisation on one machine free.
     """
 
-    def __init__(self, model: nn.Module, config: OptimizationConfig) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        config: OptimizationConfig,
+        optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
+    ) -> None:
+        """
+        Args:
+            optimizers: Instead of AdamW, and instead of the configured schedule. An optimiser
+                without a schedule follows the configured one from its own rates.
+        """
         self.model = model
         self.config = config
         self.step = 0
@@ -99,8 +111,14 @@ class Learner:
         if config.trained_blocks is not None:
             train_last_blocks(model, config.trained_blocks)
         scorer = _TokenScorer(model, config.logits_chunk_tokens)
-        optimizer = make_optimizer(model, config)
+        own_optimizer, self.lr_scheduler = optimizers
+        optimizer = own_optimizer or make_optimizer(model, config)
         self._scorer, self._optimizer = self.accelerator.prepare(scorer, optimizer)
+        self._peak_rates = [group["lr"] for group in self._optimizer.param_groups]
+        self.before_update: Callable[[], None] = _nothing
+        """Called with all gradients of a step in place, just before the weights change."""
+        self.after_update: Callable[[], None] = _nothing
+        """Called just after."""
         self._rate_factor = rate_schedule(config, max(config.max_steps, 1))
         if config.packing and not keeps_packed_rows_apart(model):
             raise UsageError(
@@ -111,6 +129,11 @@ class Learner:
     def schedule(self, steps: int) -> None:
         """Spread the learning-rate schedule over ``steps``, once their number is known."""
         self._rate_factor = rate_schedule(self.config, steps)
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimiser, as the accelerator wrapped it."""
+        return self._optimizer
 
     @property
     def device(self) -> torch.device:
@@ -184,6 +207,7 @@ class Learner:
             total += loss.detach()
         grad_norm = self._clip()
         rate = self._set_rate()
+        self.before_update()
         if math.isfinite(grad_norm):
             self._optimizer.step()
         else:
@@ -194,6 +218,7 @@ class Learner:
                 self.step + 1,
                 grad_norm,
             )
+        self.after_update()
         self._optimizer.zero_grad(set_to_none=True)
         return self._advance(total, grad_norm, rate)
 
@@ -203,6 +228,8 @@ class Learner:
 
     def save(self, folder: Path, state: dict[str, Any]) -> None:
         """Write a checkpoint of the current step, on the main process."""
+        if self.lr_scheduler is not None:
+            state = state | {"lr_scheduler": self.lr_scheduler.state_dict()}
         if self.accelerator.is_main_process:
             save_checkpoint(
                 folder,
@@ -225,13 +252,17 @@ class Learner:
         optimizer = self._optimizer.optimizer
         state = load_checkpoint(checkpoint, model=self.model, optimizer=optimizer)
         self.step = state["step"]
+        if self.lr_scheduler is not None:
+            self.lr_scheduler.load_state_dict(state["lr_scheduler"])
         return state
 
     def _set_rate(self) -> float:
-        rate = self.config.learning_rate * self._rate_factor(self.step)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        return rate
+        groups = self._optimizer.param_groups
+        if self.lr_scheduler is None:
+            factor = self._rate_factor(self.step)
+            for group, peak in zip(groups, self._peak_rates, strict=True):
+                group["lr"] = peak * factor
+        return float(groups[0]["lr"])
 
     def _clip(self) -> float:
         limit = self.config.max_grad_norm or float("inf")
@@ -240,6 +271,8 @@ class Learner:
 
     def _advance(self, loss: torch.Tensor, grad_norm: float, rate: float) -> StepNumbers:
         self.step += 1
+        if self.lr_scheduler is not None:
+            self.lr_scheduler.step()
         total = float(self.summed(loss))
         return StepNumbers(loss=total, grad_norm=grad_norm, learning_rate=rate)
 
@@ -249,6 +282,10 @@ def make_accelerator() -> Accelerator:
     # Buffers are constants here (rotary frequencies); to broadcast them before a forward pass would
     # hang where processes make different numbers of passes.
     return Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
+
+
+def _nothing() -> None:
+    """What happens around an update when nobody asked for anything."""
 
 
 def _derived(choice: bool | None, accelerator: Accelerator) -> bool:

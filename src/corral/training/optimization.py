@@ -62,6 +62,8 @@ class OptimizationConfig(Configuration):
     """Lay several rows behind each other in one sequence instead of padding them."""
     logits_chunk_tokens: int = Field(default=1024, ge=1)
     """Trained tokens whose logits exist at the same time."""
+    save_strategy: Literal["no", "steps", "epoch"] = "steps"
+    """When to write checkpoints besides the last one; "no": never, nor at the end."""
     save_steps: int = Field(default=0, ge=0)
     """Steps between checkpoints; 0: only at the end."""
     save_total_limit: int | None = Field(default=2, ge=1)

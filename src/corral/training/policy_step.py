@@ -1,6 +1,6 @@
 """One optimiser step of policy-gradient learning, from samples to updated weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -75,10 +75,45 @@ class PolicyStep:
         # Every process must take part in the backward pass, if need be with a row of no effect.
         useful = useful or [PLACEHOLDER]
         batches = self.learner.micro_batches(useful)
+        parts: list[Mapping[str, Metric]] = []
+        loss_of = self._loss(useful, batches, old, totals, parts)
+        numbers = self.learner.optimizer_step(batches, loss_of)
+        return numbers, self._finished(parts)
+
+    @torch.no_grad()
+    def measure(self, samples: Sequence[Sample]) -> tuple[float, dict[str, float]]:
+        """The loss of this process's samples under the present weights, and its metrics.
+
+        Nothing changes; all processes take part. The loss is that of all samples together.
+        """
+        totals = self._totals(samples)
+        if not self._anyone(samples):
+            return 0.0, {}
+        useful = samples or [PLACEHOLDER]
+        batches = self.learner.micro_batches(useful)
+        parts: list[Mapping[str, Metric]] = []
+        self.learner.model.eval()
+        loss_of = self._loss(useful, batches, None, totals, parts)
+        loss = torch.stack([loss_of(batch).detach() for batch in batches]).sum()
+        return float(self.learner.summed(loss)), self._finished(parts)
+
+    def _finished(self, parts: list[Mapping[str, Metric]]) -> dict[str, float]:
+        metrics = finish_metrics(combine_metrics(gather_object(parts)))
+        coefficient = self.config.entropy_coef
+        return metrics | ({"entropy_coef": coefficient} if coefficient else {})
+
+    def _loss(
+        self,
+        useful: Sequence[Sample],
+        batches: Sequence[MicroBatch],
+        old: Mapping[int, Tensor] | None,
+        totals: Totals,
+        parts: list[Mapping[str, Metric]],
+    ) -> Callable[[MicroBatch], Tensor]:
+        """The loss of a micro-batch, which adds its metrics to ``parts``."""
         threshold, bonus_tokens = self._entropy_threshold(batches)
         totals = replace(totals, entropy_tokens=bonus_tokens)
         options = loss_options(self.config)
-        parts: list[Mapping[str, Metric]] = []
 
         def loss_of(batch: MicroBatch) -> Tensor:
             tokens = self._tokens(batch, useful, old)
@@ -95,8 +130,7 @@ class PolicyStep:
                 parts.extend([result.metrics, correction_metrics(tokens, ratio)])
             return result.loss
 
-        numbers = self.learner.optimizer_step(batches, loss_of)
-        return numbers, finish_metrics(combine_metrics(gather_object(parts)))
+        return loss_of
 
     def _tokens(
         self, batch: MicroBatch, samples: Sequence[Sample], old: Mapping[int, Tensor] | None

@@ -13,7 +13,6 @@ from corral.records import Task
 from corral.rollout import PlayedGroup
 from corral.rollout.returned import TokenBounds
 from corral.rollout.rollout_func import RolloutFunction, RolloutRules, groups_from, prompts_for
-from corral.training.batching import BatchPlan
 from corral.training.learner import Learner
 
 
@@ -25,13 +24,12 @@ class _Trainer(Protocol):
     chat: ChatFormat
     engine: Engine
     learner: Learner
-    plan: BatchPlan
 
 
 def play_with(
-    function: RolloutFunction, trainer: _Trainer, tasks: Sequence[Task]
+    function: RolloutFunction, trainer: _Trainer, tasks: Sequence[Task], members: int
 ) -> list[PlayedGroup]:
-    """Call the function for this process's tasks; what it returns, as played groups.
+    """Call the function for this process's tasks, each ``members`` times; what it returns.
 
     The weights it meets are the newest ones, in ``trainer.model`` and in ``trainer.engine``. The
     model is in evaluation mode meanwhile. What the function raises is raised.
@@ -45,12 +43,12 @@ def play_with(
         ),
         version=trainer.learner.step,
     )
-    prompts = prompts_for(tasks, trainer.plan.members)
+    prompts = prompts_for(tasks, members)
     trainer.model.eval()
     started = time.perf_counter()
     returned = function(prompts, trainer)
     seconds = time.perf_counter() - started
-    return groups_from(returned, tasks, trainer.plan.members, rules, seconds=seconds)
+    return groups_from(returned, tasks, members, rules, seconds=seconds)
 
 
 def refuse_what_does_not_fit(

@@ -1,6 +1,8 @@
 """One stage of training in its run folder: where it is, what it logs, how it resumes."""
 
 import logging
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +41,25 @@ class Session:
         """Where this stage keeps its checkpoints."""
         return self.run_folder.checkpoints_path / self.stage
 
-    def log(self, metrics: dict[str, float]) -> None:
-        """Record the numbers of the step just made."""
-        self.state.log_history.append({"step": self.state.global_step, **metrics})
+    def record(self, metrics: Mapping[str, float]) -> None:
+        """Give the numbers of the step just made to the run folder and the tracker."""
         if self._is_main:
             self._tracker.log(self.state.global_step, metrics, self.stage)
 
-    def resume(self, wanted: bool | str | Path | None) -> None:
+    def log(self, metrics: dict[str, float]) -> None:
+        """Record the numbers of the step just made, and add them to the log."""
+        self.state.log_history.append({"step": self.state.global_step, **metrics})
+        self.record(metrics)
+
+    def resume(self, wanted: bool | str | Path | None) -> dict[str, Any] | None:
         """Go to a checkpoint, or with True to the newest one; forget what came after it.
 
         A fresh start puts an earlier run that has checkpoints of this stage aside.
+
+        Returns:
+            What was given to :meth:`save`; None after a fresh start.
         """
+        saved: dict[str, Any] | None = None
         is_fresh = not wanted and not self._learner.step
         if self._is_main and is_fresh and checkpoints(self.checkpoint_folder):
             aside = set_aside(self.run_folder.path)
@@ -71,6 +81,7 @@ class Session:
         self._learner.start_over(self.checkpoint_folder)
         if self._is_main:
             self.run_folder.truncate_after(self.stage, self.state.global_step)
+        return saved
 
     def save_if_due(self, every: int, *, steps_at_once: int = 1) -> None:
         """Save at the first step that reaches a multiple of ``every`` (0: never).
@@ -84,18 +95,32 @@ class Session:
 
     def finish(self) -> None:
         """Make sure that the last step has a checkpoint."""
-        if self.state.global_step not in map(step_of, checkpoints(self.checkpoint_folder)):
+        if not self.is_saved():
             self.save()
 
-    def save_what_is_new(self) -> None:
-        """Keep the steps since the last checkpoint: something went wrong between two steps."""
-        # With several processes only this one may have failed, and saving waits for all.
-        if self.state.global_step and self._learner.accelerator.num_processes == 1:
-            self.finish()
+    def is_saved(self) -> bool:
+        """Whether the present step has a checkpoint."""
+        return self.state.global_step in map(step_of, checkpoints(self.checkpoint_folder))
 
-    def save(self) -> None:
-        """Write a checkpoint of the present step."""
-        self._learner.save(self.checkpoint_folder, {"num_tokens": self.state.num_tokens})
+    def can_save_alone(self) -> bool:
+        """Whether there is something new to save, and nobody to wait for."""
+        is_alone = self._learner.accelerator.num_processes == 1
+        return is_alone and self.state.global_step > 0 and not self.is_saved()
+
+    def save(self, more: Mapping[str, Any] | None = None) -> None:
+        """Write a checkpoint of the present step.
+
+        Args:
+            more: JSON data that a run needs to go on from here.
+        """
+        state = {"num_tokens": self.state.num_tokens, **(more or {})}
+        self._learner.save(self.checkpoint_folder, state)
+
+    def copy_checkpoint(self, checkpoint: Path, target: Path) -> None:
+        """Copy a checkpoint to where it is uploaded from; one that is there already is replaced."""
+        if self._is_main:
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(checkpoint, target)
 
     def save_model(self, path: Path, tokenizer: Any, chat: HasTemplate) -> None:
         """Write the model so that it loads, and speaks, as it was trained."""

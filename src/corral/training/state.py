@@ -1,22 +1,24 @@
 """What a trainer tells about itself while it runs and when it is done."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import transformers
 
-@dataclass(slots=True, kw_only=True)
-class TrainerState:
-    """Where a run is; reward functions receive it as ``trainer_state``."""
 
-    max_steps: int
-    global_step: int = 0
-    """Optimiser steps made."""
+@dataclass
+class TrainerState(transformers.TrainerState):
+    """Where a run is; callbacks get it, and reward functions as ``trainer_state``.
+
+    It is transformers' own, so that callbacks written for its trainer find what they look for:
+    ``global_step``, ``epoch``, ``max_steps``, ``log_history``, ``best_metric``,
+    ``is_world_process_zero``.
+    """
+
     num_tokens: int = 0
     """Prompt and model tokens played so far."""
-    log_history: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """One entry a logged step, as trackers got it."""
 
     def output(self, losses: Sequence[float]) -> "TrainOutput":
         """What ``train()`` returns after steps with these losses."""
@@ -32,5 +34,5 @@ class TrainOutput:
     global_step: int
     training_loss: float
     """Mean over the steps of this call; NaN when there were none."""
-    metrics: dict[str, float]
-    """The last logged metrics."""
+    metrics: Mapping[str, Any]
+    """The last entry of ``trainer.state.log_history``: the summary of the run."""

@@ -91,7 +91,7 @@ def messages_of(prompt: object) -> list[Message]:
     )
 
 
-def rows_of(dataset: object) -> list[Mapping[str, Any]]:
+def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Mapping[str, Any]]:
     """The rows of a list of mappings or of a map-style dataset.
 
     Raises:
@@ -99,24 +99,30 @@ def rows_of(dataset: object) -> list[Mapping[str, Any]]:
     """
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         raise UsageError(
-            f"train_dataset is a {type(dataset).__name__}: give a list of dicts or a map-style "
+            f"{name} is a {type(dataset).__name__}: give a list of dicts or a map-style "
             "dataset (something with len() and integer indexing)."
         )
     rows = [dataset[index] for index in range(len(dataset))]  # type: ignore[arg-type,index]
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise UsageError(
-                f"train_dataset[{index}] is {row!r:.60}: each row must be a mapping of columns."
+                f"{name}[{index}] is {row!r:.60}: each row must be a mapping of columns."
             )
     return rows
 
 
-def check_rows(rows: Sequence[Mapping[str, Any]], environments: Collection[str | None]) -> None:
+def check_rows(
+    rows: Sequence[Mapping[str, Any]],
+    environments: Collection[str | None],
+    *,
+    name: str = "train_dataset",
+) -> None:
     """Check before anything is played that each row says what to play.
 
     Args:
         environments: The names that the data chooses from; only None for one that plays every row,
             empty where there is none.
+        name: What the data set is called in errors.
 
     Raises:
         UsageError: A row has no prompt and no environment could bring one, or names an environment
@@ -126,7 +132,7 @@ def check_rows(rows: Sequence[Mapping[str, Any]], environments: Collection[str |
         for index, row in enumerate(rows):
             if row.get("prompt") is None:
                 raise UsageError(
-                    f"train_dataset[{index}] has no `prompt` (its columns: "
+                    f"{name}[{index}] has no `prompt` (its columns: "
                     f"{', '.join(map(str, row)) or 'none'}), and there is no environment that "
                     "could bring one. Add the column."
                 )
@@ -135,6 +141,6 @@ def check_rows(rows: Sequence[Mapping[str, Any]], environments: Collection[str |
         for index, row in enumerate(rows):
             if row.get("environment") not in environments:
                 raise UsageError(
-                    f"train_dataset[{index}] has environment={row.get('environment')!r}, which is "
+                    f"{name}[{index}] has environment={row.get('environment')!r}, which is "
                     f"not among the environments: {known}."
                 )

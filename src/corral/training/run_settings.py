@@ -1,0 +1,43 @@
+"""What a run derives from its configuration before anything is loaded."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from corral.errors import UsageError
+
+Config = TypeVar("Config", bound=Any)
+
+
+def run_settings(args: Config, default_folder: str) -> tuple[Config, Path]:
+    """The configuration with folder and name of the run filled in, and the folder.
+
+    The given configuration stays as it is: another run may be made with it.
+    """
+    folder = Path(args.output_dir or default_folder)
+    filled = {"output_dir": str(folder), "run_name": args.run_name or folder.name}
+    if args.metric_for_best_model is not None and args.greater_is_better is None:
+        filled["greater_is_better"] = not args.metric_for_best_model.endswith("loss")
+    return args.model_copy(update=filled), folder
+
+
+def check_evaluation(args: Any, eval_dataset: Any, processes: int) -> None:
+    """Check that there is something to evaluate, in whole groups.
+
+    Raises:
+        UsageError: There is not.
+    """
+    if args.eval_strategy == "no" and not args.eval_on_start:
+        return
+    if eval_dataset is None:
+        raise UsageError(
+            f"eval_strategy={args.eval_strategy!r} needs an eval_dataset: pass one to the trainer, "
+            'or set eval_strategy="no".'
+        )
+    members = args.num_generations_eval or args.num_generations
+    at_once = args.per_device_eval_batch_size * processes
+    if at_once % members:
+        raise UsageError(
+            f"per_device_eval_batch_size={args.per_device_eval_batch_size} on {processes} "
+            f"processes is {at_once} episodes, which {members} episodes of each task "
+            "(num_generations_eval, else num_generations) do not divide. Make it a multiple."
+        )
