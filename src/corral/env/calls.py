@@ -13,6 +13,9 @@ from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault, text_of
 
 Result = TypeVar("Result")
 
+_PLAIN = (str, int, float, bool)
+"""Types of arguments that chat messages can hold as they are."""
+
 _BLOCKS = frozenset({"text", "image", "image_url", "audio", "input_audio", "video"})
 """Types of content blocks; a list of other mappings is data, and shown as text."""
 
@@ -44,6 +47,22 @@ class ToolSet:
     def find(self, name: str) -> Tool | None:
         """The tool of that name, if there is one."""
         return self._by_name.get(name)
+
+    def typed(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments as the tool will get them, so that a conversation shows what was called.
+
+        Only numbers, truth values and text change (``"3"`` where an integer is wanted becomes 3);
+        what does not fit stays as the model wrote it.
+        """
+        tool = self.find(name)
+        try:
+            checked = {} if tool is None else tool.arguments.check(arguments)
+        except ArgumentError:
+            return dict(arguments)
+        return {
+            key: checked[key] if type(checked.get(key)) in _PLAIN else value
+            for key, value in arguments.items()
+        }
 
     def bind(self, instance: object = None, *, executor: Executor | None = None) -> "BoundTools":
         """The tools ready to be called on one environment instance.

@@ -212,11 +212,18 @@ class EpisodeRun:
     def _parse(self, sampled: Sampled) -> ParsedTurn:
         chat = self._rules.chat
         if len(self._seat.tools) > 0:
-            return chat.parse(sampled.ids, finish=sampled.finish)
+            turn = chat.parse(sampled.ids, finish=sampled.finish)
+            calls = tuple(self._typed(call) for call in turn.calls)
+            return replace(turn, content=turn.content.strip(), calls=calls)
         # Without tools nothing is special in a turn: reward functions read it as it was written.
         ids = sampled.ids[:-1] if sampled.finish is Finish.STOP else sampled.ids
         content = plain_text(chat.renderer.tokenizer, ids)
         return ParsedTurn(content=content, reasoning=None, calls=())
+
+    def _typed(self, call: ToolCall | MalformedCall) -> ToolCall | MalformedCall:
+        if isinstance(call, MalformedCall):
+            return call
+        return replace(call, arguments=self._seat.tools.typed(call.name, call.arguments))
 
     def _end_of_turn(self, sampled: Sampled, turn: ParsedTurn, rounds: int) -> Outcome | None:
         """Checks 1 to 4 of :mod:`corral.rollout.limits`."""

@@ -93,7 +93,11 @@ def groups_from(
             _episode(one, task, member, rules, seconds) for member, one in enumerate(own)
         )
         groups.append(
-            PlayedGroup(group=Group(task=task, episodes=episodes), environments=(None,) * members)
+            PlayedGroup(
+                group=Group(task=task, episodes=episodes),
+                environments=(None,) * members,
+                is_text=isinstance(task.columns.get("prompt"), str),
+            )
         )
     return groups
 

@@ -253,3 +253,26 @@ async def test_text_that_is_only_continued_stays_text(table: Any) -> None:
     await score(groups, reward_functions(look))
     assert seen["prompts"] == [spoken] * 2
     assert seen["completions"] == [[{"role": "assistant", "content": " three."}]] * 2
+
+
+@pytest.mark.contract(32)
+async def test_beside_tools_spaces_around_an_answer_are_no_part_of_it(table: Any) -> None:
+    _, episode = await played(table, "  Three. \n")
+    assert episode.messages[-1] == {"role": "assistant", "content": "Three."}
+    alone = await table.one("  Three. ")
+    assert alone.messages[-1]["content"] == "  Three. "
+
+
+@pytest.mark.contract(32)
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [({"step": "3"}, {"step": 3}), ({"step": "x"}, {"step": "x"}), ({"pace": 3}, {"pace": 3})],
+    ids=["read as a number", "not a number", "not an argument"],
+)
+async def test_a_message_shows_the_arguments_that_the_tool_got(
+    table: Any, said: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    environment, episode = await played(table, table.call("increment", **said), "ok")
+    call = episode.messages[1]["tool_calls"][0]
+    assert call == {"type": "function", "function": {"name": "increment", "arguments": shown}}
+    assert environment.count == (3 if shown == {"step": 3} else 0)

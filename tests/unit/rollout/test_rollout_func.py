@@ -58,6 +58,10 @@ def test_each_completion_gets_a_prompt_of_its_own_with_the_members_of_a_group_to
 def test_a_prompt_that_is_text_in_the_data_stays_text() -> None:
     task = Task(index=0, prompt=({"role": "user", "content": "x"},), columns={"prompt": "x"})
     assert prompts_for([task], 2) == ["x", "x"]
+    half = {name: value[:2] for name, value in returned().items()}
+    (group,) = groups_from(half, [task], 2, RULES, seconds=0.0)
+    assert group.is_text
+    assert not played()[0].is_text
 
 
 def test_the_ids_of_a_completion_are_trained_with_their_logprobs() -> None:
