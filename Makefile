@@ -1,5 +1,6 @@
 # make demo   watch a model learn Wordle          make test   pass the tests
 # make check  lint, types, imports, spelling      make install   only make the environment
+# make templates    chat templates, each played turn by turn
 # make conformance  serving, against the official package
 # make bench  slow tools, and a GRPO step against TRL
 
@@ -9,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test conformance check install bench clean
+.PHONY: demo test templates conformance check install bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -20,6 +21,11 @@ test: $(VENV)/.development
 	$(BIN)/python -m pytest tests/unit -n 2 -q
 	$(BIN)/python -m pytest tests/smoke tests/invariant tests/serving tests/docs \
 		-n 2 -q -m "not learning and not stress"
+
+# Every chat template that TRL ships, played turn by turn.
+templates: export OMP_NUM_THREADS = 1
+templates: $(VENV)/.development
+	$(BIN)/python -m pytest tests/templates -n 2 -q
 
 # Against the official OpenEnv package; its server takes seconds to start each time.
 conformance: export OMP_NUM_THREADS = 1

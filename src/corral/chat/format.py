@@ -146,6 +146,7 @@ class ChatFormat:
             self.turn_end,
             self.suffixes,
             [*(tools or ()), PROBE_TOOL],
+            self.syntax.reasoning,
         )
 
 

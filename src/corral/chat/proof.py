@@ -14,8 +14,6 @@ from corral.chat.turn_end import TurnEnd
 from corral.errors import TemplateError
 from corral.records import Message
 
-_THINK = re.compile(rf"{THINK_OPEN}.*?{THINK_CLOSE}\s*", re.DOTALL)
-
 
 def prove_prefix_extension(
     renderer: Renderer,
@@ -23,6 +21,7 @@ def prove_prefix_extension(
     turn_end: TurnEnd,
     suffixes: SuffixRenderer,
     tools: Sequence[dict[str, Any]],
+    reasoning: tuple[str, str] = (THINK_OPEN, THINK_CLOSE),
 ) -> None:
     """Build a three-turn conversation by appending and compare it with the template's own.
 
@@ -42,7 +41,7 @@ def prove_prefix_extension(
         messages += [said, heard]
         appended += turn_text(renderer, opening, turn_end, said) + suffixes.text([heard])
         rendered = renderer.text(messages, tools=tools, opens_turn=True)
-        _compare_text(renderer, rendered, appended)
+        _compare_text(renderer, rendered, appended, reasoning)
 
         anchor = rendered.rindex(probe_value(turn))
         end = turn_end.first_after(rendered, anchor)
@@ -56,9 +55,10 @@ def prove_prefix_extension(
             )
 
 
-def without_thoughts(text: str) -> str:
+def without_thoughts(text: str, reasoning: tuple[str, str] = (THINK_OPEN, THINK_CLOSE)) -> str:
     """A conversation without its reasoning, which many templates drop from history."""
-    return _THINK.sub("", text)
+    opens, closes = map(re.escape, reasoning)
+    return re.sub(rf"{opens}.*?{closes}\n*", "", text, flags=re.DOTALL)
 
 
 def _said(opening: Opening, turn: int) -> Message:
@@ -68,8 +68,11 @@ def _said(opening: Opening, turn: int) -> Message:
     return message
 
 
-def _compare_text(renderer: Renderer, rendered: str, appended: str) -> None:
-    plain_rendered, plain_appended = without_thoughts(rendered), without_thoughts(appended)
+def _compare_text(
+    renderer: Renderer, rendered: str, appended: str, reasoning: tuple[str, str]
+) -> None:
+    plain_rendered = without_thoughts(rendered, reasoning)
+    plain_appended = without_thoughts(appended, reasoning)
     if plain_rendered == plain_appended:
         return
     tokenizer = renderer.tokenizer

@@ -75,6 +75,8 @@ def plain_message(message: Message, arguments_as_text: bool) -> dict[str, Any]:
     plain: dict[str, Any] = {**message, "content": plain_content(message.get("content"))}
     if plain.get("reasoning_content") is None:
         plain.pop("reasoning_content", None)
+    else:  # the name that gpt-oss and LFM2.5 know it by
+        plain.setdefault("thinking", plain["reasoning_content"])
     calls = cast("list[dict[str, Any]]", plain.pop("tool_calls", None) or [])
     if calls:
         plain["tool_calls"] = [_plain_call(call, arguments_as_text) for call in calls]
@@ -93,18 +95,20 @@ def plain_content(content: object) -> object:
 
 
 def _number_calls(messages: Sequence[dict[str, Any]]) -> None:
-    """Give calls without an id one, and each result the id of the call it answers."""
+    """Give calls without an id one, and each result the id of the call it answers.
+
+    They are numbered from 0 in each turn, so that a turn is rendered alike wherever it stands.
+    """
     unanswered: list[str] = []
-    count = 0
     for message in messages:
         if message["role"] == "tool":
             message.setdefault("tool_call_id", unanswered.pop(0) if unanswered else "call00000")
             continue
         unanswered = []
-        for call in cast("list[dict[str, Any]]", message.get("tool_calls", [])):
+        calls = cast("list[dict[str, Any]]", message.get("tool_calls", []))
+        for number, call in enumerate(calls):
             # Nine letters and digits is what the strictest templates ask of an id.
-            unanswered.append(call.setdefault("id", f"call{count:05d}"))
-            count += 1
+            unanswered.append(call.setdefault("id", f"call{number:05d}"))
 
 
 def _block_text(block: object) -> str | None:

@@ -1,6 +1,7 @@
 """An assistant message as the model would sample it: what SFT trains on."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from corral.chat.reading import THINK_CLOSE, THINK_OPEN
@@ -56,6 +57,7 @@ def turn_text(renderer: Renderer, opening: Opening, turn_end: TurnEnd, message: 
             "think block: remove the reasoning, or render with thinking enabled."
         )
     rendered = _through_turn_end(renderer, opening, turn_end, message)
+    _check_has_calls(rendered, opening, message)
     if rendered.startswith(opening.prompt):
         return rendered[len(opening.prompt) :]
     return _after_think_opening(rendered, opening, message)
@@ -79,10 +81,27 @@ def _through_turn_end(
     return followed[:end]
 
 
-def _followers(message: Message) -> list[Message]:
+def _check_has_calls(rendered: str, opening: Opening, message: Message) -> None:
+    """Some templates write the first call of a message only."""
+    said = rendered[len(opening.prompt) - len(opening.text) :]
+    for name, count in Counter(_names(message)).items():
+        if said.count(name) < count:
+            raise TemplateError(
+                f"The chat template writes {said.count(name)} of the {count} calls of {name!r} in "
+                "one message: give each call a message of its own."
+            )
+
+
+def _names(message: Message) -> list[str]:
     calls = message.get("tool_calls") or []
-    names = [str(call.get("function", call).get("name", "")) for call in calls]
-    return [{"role": "tool", "name": name, "content": "dummy"} for name in names] or [_QUESTION]
+    return [str(call.get("function", call).get("name", "")) for call in calls]
+
+
+def _followers(message: Message) -> list[Message]:
+    answers: list[Message] = [
+        {"role": "tool", "name": name, "content": "dummy"} for name in _names(message)
+    ]
+    return answers or [_QUESTION]
 
 
 def _after_think_opening(rendered: str, opening: Opening, message: Message) -> str:

@@ -36,6 +36,28 @@ GOOD: list[tuple[str, str, dict[str, Any]]] = [
         {},
     ),
     ("llama", '{"name": "act", "parameters": {"text": "5", "n": 5}}', {}),
+    (
+        "harmony",
+        ' to=functions.act<|channel|>commentary json<|message|>{"text": "5", "n": 5}<|call|>',
+        {},
+    ),
+    (
+        "deepseek",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>act\n```json\n"
+        '{"text": "5", "n": 5}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+        {},
+    ),
+    ("mistral", '[TOOL_CALLS][{"name": "act", "arguments": {"text": "5", "n": 5}}]', {}),
+    (
+        "cohere",
+        '<|START_ACTION|>[{"tool_name": "act", "parameters": {"text": "5", "n": 5}}]<|END_ACTION|>',
+        {},
+    ),
+    (
+        "phi",
+        '<|tool_call|>[{"name": "act", "arguments": {"text": "5", "n": 5}}]<|/tool_call|>',
+        {},
+    ),
 ]
 
 
@@ -134,3 +156,19 @@ def test_what_a_model_writes_between_two_calls_is_no_text() -> None:
     call = GOOD[5][1].strip()
     turn = parse_turn(f" {call}<|eom|><|start|>assistant {call}", syntax=BY_NAME["atem"])
     assert (len(turn.calls), turn.content) == (2, "")
+
+
+def test_forms_that_models_write_beside_those_of_their_templates() -> None:
+    phi = parse_turn('functools[{"name": "act", "arguments": {"n": 5}}]', syntax=BY_NAME["phi"])
+    mistral = parse_turn('[TOOL_CALLS]act[CALL_ID]a1[ARGS]{"n": 5}', syntax=BY_NAME["mistral"])
+    for turn in (phi, mistral):
+        assert turn.calls == (ToolCall(name="act", arguments={"n": 5}),)
+
+
+def test_lines_in_a_pythonic_text_are_read_as_they_are() -> None:
+    text = "<|tool_call_start|>[act(text='a\nb',\n  n=5)]<|tool_call_end|>"
+    (broken,) = parse_turn(text, syntax=BY_NAME["pythonic"]).calls
+    assert isinstance(broken, MalformedCall)  # lines between arguments and within one at a time
+    text = "<|tool_call_start|>[act(text='a\nb', n=5)]<|tool_call_end|>"
+    (call,) = parse_turn(text, syntax=BY_NAME["pythonic"]).calls
+    assert call == ToolCall(name="act", arguments={"text": "a\nb", "n": 5})

@@ -8,20 +8,32 @@ from corral.chat.calls.values import decode_json
 from corral.records import ToolCall
 
 
-def call_of(value: object, *, arguments: Sequence[str] = ("arguments",)) -> ToolCall:
+def call_of(
+    value: object, *, name: str = "name", arguments: Sequence[str] = ("arguments",)
+) -> ToolCall:
     """The call that an object is.
 
     Args:
+        name: The key of the tool's name.
         arguments: The keys its arguments may have.
     """
     if not isinstance(value, dict):
         raise CallError("The tool call is not a JSON object.")
     fields = cast("dict[str, Any]", value)
-    name = fields.get("name")
-    if not isinstance(name, str) or not name:
-        raise CallError('The tool call has no "name", or one that is not a string.')
+    tool = fields.get(name)
+    if not isinstance(tool, str) or not tool:
+        raise CallError(f'The tool call has no "{name}", or one that is not a string.')
     key = next((key for key in arguments if key in fields), arguments[0])
-    return ToolCall(name=name, arguments=arguments_of(fields.get(key), key))
+    return ToolCall(name=tool, arguments=arguments_of(fields.get(key), key))
+
+
+def calls_of(
+    value: object, *, name: str = "name", arguments: Sequence[str] = ("arguments",)
+) -> list[ToolCall]:
+    """The calls that a list of objects is."""
+    if not isinstance(value, list) or not value:
+        raise CallError("The tool calls are not a JSON list of objects.")
+    return [call_of(each, name=name, arguments=arguments) for each in cast("list[Any]", value)]
 
 
 def arguments_of(value: object, key: str = "arguments") -> dict[str, Any]:

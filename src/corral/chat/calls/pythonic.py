@@ -23,15 +23,24 @@ def _read(text: str, position: int, types: Types) -> tuple[list[ToolCall], int]:
 
 def _elements(source: str) -> list[ast.expr]:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an unknown escape in a string is no news here
-            body = ast.parse(source, mode="eval").body
+        body = _parsed(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         said = getattr(error, "msg", None) or error
         raise CallError(f"The tool calls are not a Python list of calls: {said}.") from None
     if not isinstance(body, ast.List) or not body.elts:
         raise CallError("The tool calls are not a Python list of calls.")
     return body.elts
+
+
+def _parsed(source: str) -> ast.expr:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an unknown escape in a string is no news here
+        try:
+            return ast.parse(source, mode="eval").body
+        except SyntaxError:
+            # LFM2.5's template writes the lines of a text as they are.
+            lines = source.replace("\r", "\\r").replace("\n", "\\n")
+            return ast.parse(lines, mode="eval").body
 
 
 def _call_of(node: ast.expr) -> ToolCall:
