@@ -74,15 +74,16 @@ def _next_assistant(messages: Sequence[Message], start: int) -> int | None:
 def _rest(chat: ChatFormat, messages: Sequence[Message], last: int) -> list[int]:
     """What the template writes behind the stop token of the last assistant turn."""
     renderer, stop = chat.renderer, chat.turn_end.text
-    alone = renderer.text([_QUESTION, messages[last]])
+    later = chat.control.in_messages(messages[last:])
+    alone = renderer.text([_QUESTION, later[0]])
     end = alone.rfind(stop)
     if end < len(chat.opening.prompt) - len(chat.opening.text):
         return []  # the turn ends with what opens the next one, and here none does
     head = alone[: end + len(stop)]
-    whole = renderer.text([_QUESTION, *messages[last:]])
+    whole = renderer.text([_QUESTION, *later])
     if not whole.startswith(head):
         # Reasoning is left out of a turn that is not the last: what follows is as it would be.
-        text = chat.suffixes.text(messages[last + 1 :], assistant=messages[last])
+        text = chat.suffixes.text(later[1:], assistant=later[0])
         return encode(renderer.tokenizer, stop + text.removesuffix(chat.opening.text))[1:]
     return encode(renderer.tokenizer, stop + whole[len(head) :])[1:]
 
@@ -92,10 +93,10 @@ def _compare(
 ) -> None:
     """Show that the layout is what the template writes, reasoning and white space apart."""
     tokenizer = chat.renderer.tokenizer
-    theirs = _plain(chat.renderer.text(messages, tools=tools))
-    ours = _plain(decode(tokenizer, ids))
+    theirs = _plain(chat, chat.renderer.text(messages, tools=tools))
+    ours = _plain(chat, decode(tokenizer, ids))
     # A turn that ends with what opens the next one has no stop token where it is the last.
-    if theirs in (ours, ours.removesuffix(_plain(chat.turn_end.text))):
+    if theirs in (ours, ours.removesuffix(_plain(chat, chat.turn_end.text))):
         return
     difference = first_difference(tokenizer, encode(tokenizer, theirs), encode(tokenizer, ours))
     raise TemplateError(
@@ -105,5 +106,5 @@ def _compare(
     )
 
 
-def _plain(text: str) -> str:
-    return "".join(without_thoughts(text).split())
+def _plain(chat: ChatFormat, text: str) -> str:
+    return "".join(without_thoughts(text, chat.syntax.reasoning).split())

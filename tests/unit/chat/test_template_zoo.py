@@ -243,3 +243,38 @@ def test_a_name_the_model_invented_leaves_no_trace_after_many() -> None:
         invented: Message = {"role": "tool", "name": f"tool{index}", "content": "x"}
         assert chat.suffix_ids([invented]) == expected
     assert chat.suffixes.kept() <= 256
+
+
+@pytest.mark.parametrize("name", KEEPS_HISTORY)
+def test_a_question_in_the_middle_of_a_conversation_is_appended_alike(name: str) -> None:
+    chat = ChatFormat.for_tokenizer(merging_tokenizer(chat_template=EXTENDABLE[name]))
+    answer: Message = {"role": "assistant", "content": "It is 1.", "reasoning_content": "Hm."}
+    turns = [saying(1), saying(2), answer, saying(3)]
+    heard: list[Message] = [result("a"), result("b"), {"role": "user", "content": "Again."}]
+    heard.append(result("hello aaa\n\n"))
+    assert appended(chat, turns, heard) == rendered(chat, turns, heard)
+
+
+def test_a_question_in_the_middle_leaves_earlier_thoughts_where_they_were_sampled() -> None:
+    tokenizer = byte_level_tokenizer(chat_template=EXTENDABLE["drops old thoughts"])
+    chat = ChatFormat.for_tokenizer(tokenizer)
+    question: Message = {"role": "user", "content": "Again."}
+    ids = appended(chat, [saying(1), saying(2)], [result("a"), question])
+    assert tokenizer.decode(ids).count("<think>\nHm.\n</think>") == 2
+
+
+def test_the_tokenizer_that_was_given_is_the_one_that_is_used() -> None:
+    tokenizer = byte_level_tokenizer(chat_template=template(), plain_tags=("<my tag>",))
+    chat = ChatFormat.for_tokenizer(tokenizer)
+    assert chat.renderer.tokenizer is tokenizer
+    tag = tokenizer.convert_tokens_to_ids("<my tag>")
+    assert tag in chat.prompt_ids([{"role": "user", "content": "a <my tag>"}])
+    assert tokenizer.chat_template == template()
+
+
+def test_a_call_that_a_template_leaves_out_of_a_demonstration_is_an_error() -> None:
+    source = template().replace("message.tool_calls or []", "(message.tool_calls or [])[:1]")
+    chat = ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=source))
+    both = [*saying(1)["tool_calls"], *saying(2)["tool_calls"]]
+    with pytest.raises(TemplateError, match="1 of the 2 calls of 'guess'"):
+        chat.turn_ids({"role": "assistant", "content": "", "tool_calls": both})
