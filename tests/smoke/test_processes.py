@@ -14,7 +14,9 @@ from corral.serve.ports import free_port
 TESTS = Path(__file__).resolve().parent.parent
 
 
-def start(out: Path, rank: int, processes: int, port: int) -> "subprocess.Popen[str]":
+def start(
+    module: str, arguments: list[str], rank: int, processes: int, port: int
+) -> "subprocess.Popen[str]":
     launched = {
         "RANK": rank,
         "LOCAL_RANK": rank,
@@ -27,7 +29,7 @@ def start(out: Path, rank: int, processes: int, port: int) -> "subprocess.Popen[
     if processes > 1:
         variables |= {name: str(value) for name, value in launched.items()}
     return subprocess.Popen(
-        [sys.executable, "-m", "support.distributed_run", str(out)],
+        [sys.executable, "-m", module, *arguments],
         env=os.environ | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -37,7 +39,8 @@ def start(out: Path, rank: int, processes: int, port: int) -> "subprocess.Popen[
 
 def run(out: Path, processes: int) -> dict[str, dict[str, Any]]:
     port = free_port()
-    started = [start(out, rank, processes, port) for rank in range(processes)]
+    arguments = ["support.distributed_run", [str(out)]]
+    started = [start(*arguments, rank, processes, port) for rank in range(processes)]
     try:
         for one in started:
             output, _ = one.communicate(timeout=240)
@@ -62,3 +65,28 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
         assert found["metrics"] == pytest.approx(expected["metrics"], rel=1e-4, abs=1e-6), name
     # Only the second process ever logs this.
     assert together["grpo"]["odd"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("what", "own", "told"),
+    [
+        ("reward", "no reward here", "Process 1: UsageError: Reward function"),
+        ("reset", "no world here", "Process 1: EnvironmentFault: All 4 episodes failed"),
+        ("evaluation", "no reward here", "Process 1: UsageError: Reward function"),
+    ],
+)
+def test_a_process_that_fails_alone_ends_all(
+    tmp_path: Path, what: str, own: str, told: str
+) -> None:
+    port = free_port()
+    arguments = ["support.failing_process", [str(tmp_path), what]]
+    started = [start(*arguments, rank, 2, port) for rank in range(2)]
+    try:
+        first, second = [one.communicate(timeout=100)[0] for one in started]
+    finally:
+        for one in started:
+            one.kill()
+            one.wait()
+    assert all(one.returncode not in (0, -9) for one in started)
+    assert told in first
+    assert own in second

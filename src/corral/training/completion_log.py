@@ -35,6 +35,8 @@ class CompletionLog:
         self._folder = folder / "completions"
         self._newest: list[Row] = []
         self._uploads: Any = None
+        if args.log_completions:
+            require("pyarrow", extra="data")  # now, not after the first steps
 
     def take(self, generation: Generation, step: int) -> None:
         """Keep the completions of a generation until they are shown; all processes take part."""

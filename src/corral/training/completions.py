@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from corral.errors import require
 from corral.records import Episode, Message
 from corral.training.generation import Generation
 
@@ -53,9 +54,8 @@ def write_parquet(path: Path, rows: Sequence[Row]) -> None:
 
     Messages and logged columns whose values have no common type are written as JSON text.
     """
-    import pyarrow
-    from pyarrow import parquet
-
+    pyarrow = require("pyarrow", extra="data")
+    parquet = require("pyarrow.parquet", extra="data")
     names = [name for name in _columns(rows) if name != "image"]
     columns: dict[str, Any] = {}
     for name in names:

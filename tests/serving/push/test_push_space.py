@@ -1,12 +1,10 @@
 """A push to a Space, with the real Hub client against a Hub that runs here."""
 
-import base64
 import json
 import os
 import subprocess
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,71 +12,9 @@ from typer.testing import CliRunner
 
 from corral.cli.main import app
 from corral.serve.publishing import read_manifest
+from support.fake_hub import Hub
 
 TOKEN = "hf_not-a-real-token"
-
-
-class Hub(ThreadingHTTPServer):
-    """Answers what a push asks, and remembers it."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.requests: list[tuple[str, str, bytes]] = []
-        self.tokens: set[str | None] = set()
-        self.refuses = False
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-    def bodies(self, part: str) -> list[bytes]:
-        return [body for _, path, body in self.requests if part in path]
-
-    def committed(self) -> dict[str, bytes]:
-        (body,) = self.bodies("/commit/main")
-        lines = [json.loads(line) for line in body.splitlines()]
-        files = [line["value"] for line in lines if line["key"] == "file"]
-        return {file["path"]: base64.b64decode(file["content"]) for file in files}
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Hub
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.requests.append((self.command, self.path, body))
-        self.server.tokens.add(self.headers.get("Authorization"))
-        if self.server.refuses:
-            self._answer(403, {"error": "You don't have the rights to create a space"})
-        elif self.path == "/api/repos/create":
-            name = json.loads(body)["name"]
-            owner = json.loads(body).get("organization") or "me"
-            self._answer(200, {"url": f"{self.server.url}/spaces/{owner}/{name}"})
-        elif "/preupload/" in self.path:
-            how = {"uploadMode": "regular", "shouldIgnore": False}
-            files = [{"path": file["path"], **how} for file in json.loads(body)["files"]]
-            self._answer(200, {"files": files})
-        elif "/commit/" in self.path:
-            done = {"commitUrl": f"{self.server.url}/spaces/me/demo/commit/abc", "commitOid": "abc"}
-            self._answer(200, {"success": True, **done})
-        else:
-            self._answer(200, {})
-
-    def do_GET(self) -> None:
-        self._answer(200, {"name": "me", "sha": "abc", "id": "me/demo"})
-
-    def _answer(self, status: int, value: dict) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
 
 
 @pytest.fixture

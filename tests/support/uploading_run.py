@@ -1,0 +1,42 @@
+"""A run that uploads to the Hub: ``python -m support.uploading_run FOLDER [field=value ...]``.
+
+The Hub's client reads where the Hub is (HF_ENDPOINT) when it is imported, hence a process of its
+own. Values are JSON.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from corral import GRPOConfig, GRPOTrainer
+from support.tiny_models import save_tiny_model
+
+
+def lengths(completion_ids: list[list[int]], **_: Any) -> list[float]:
+    return [len(ids) + sum(ids) % 7 / 7 for ids in completion_ids]
+
+
+def main(folder: Path, **settings: Any) -> None:
+    trainer = GRPOTrainer(
+        str(save_tiny_model(folder / "tiny")),
+        lengths,
+        GRPOConfig(
+            output_dir=str(folder / "my-run"),
+            max_steps=2,
+            per_device_train_batch_size=4,
+            num_generations=4,
+            max_completion_length=8,
+            **settings,
+        ),
+        [{"prompt": "Play."}],
+    )
+    trainer.train()
+    if not trainer.args.push_to_hub:
+        trainer.push_to_hub("By hand", dataset_name="me/data", tags=["mine"])
+    trainer.end()
+
+
+if __name__ == "__main__":
+    given = [each.split("=", 1) for each in sys.argv[2:]]
+    main(Path(sys.argv[1]), **{name: json.loads(value) for name, value in given})
