@@ -163,3 +163,51 @@ def test_the_order_of_tasks_is_one_generator_over_all_epochs() -> None:
         for chunk in range(2):
             tasks = [task.index for task in source.tasks(2 * epoch + chunk)]
             assert tasks == order[2 * chunk : 2 * chunk + 2]
+
+
+def shout(text: str) -> str:
+    """Say it louder.
+
+    Args:
+        text: What to say.
+    """
+    return text.upper()
+
+
+class Quiet:
+    """An environment without a reward of its own."""
+
+    def reset(self, **row: Any) -> None: ...
+
+    def whisper(self) -> str:
+        """Say it softly."""
+        return "psst"
+
+
+@pytest.mark.contract(33)
+def test_scripts_read_tools_rewards_and_environments_off_the_trainer(tmp_path: Path) -> None:
+    seen: list[Any] = []
+
+    def half(environments: list[Any], **_: Any) -> list[float]:
+        assert made.environments == environments  # before the batch is scored
+        seen.append(environments)
+        return [0.0] * len(environments)
+
+    made = trainer(
+        tmp_path,
+        options={"reward_weights": [0.5], "max_steps": 1},
+        reward_funcs=half,
+        tools=[shout],
+        environment_factory={"count": Counter, "again": Counter, "quiet": Quiet},
+        train_dataset=[{"environment": "count"}, {"environment": "quiet"}],
+    )
+    assert [tool.__name__ for tool in made.tools] == ["shout", "increment", "whisper"]
+    assert made.reward_func_names == ["half", "Counter"]
+    assert made.reward_weights.tolist() == [0.5, 1.0]
+    assert (made.num_generations, made.max_completion_length) == (2, 8)
+    assert made.eos_token_ids == [made.processing_class.eos_token_id]
+    assert (made.chat_template, made.chat_template_kwargs) == (None, {})
+    assert made.environments is None
+    made.train()
+    assert [type(one) for one in made.environments] == [Counter, Counter, Quiet, Quiet]
+    assert seen == [made.environments]

@@ -94,6 +94,7 @@ def _prompts(texts: list[str]) -> list[list[int]]:
     ]
 
 
+@pytest.mark.contract(31)
 def test_each_call_gets_a_prompt_for_each_completion_and_the_newest_weights(tmp_path: Path) -> None:
     play = Letters()
     made = trainer(tmp_path, play, shuffle_dataset=False)
@@ -140,6 +141,7 @@ def test_a_completion_without_tokens_leaves_its_group(tmp_path: Path) -> None:
     assert entry["outcome/environment_fault"] == 0.25
 
 
+@pytest.mark.contract(31)
 def test_a_missing_key_ends_the_run_and_keeps_what_was_learned(tmp_path: Path) -> None:
     play = Letters()
 

@@ -127,6 +127,7 @@ def test_evaluation_changes_nothing_of_training(tmp_path: Path) -> None:
     assert len(names) == 4
 
 
+@pytest.mark.contract(43)
 def test_evaluation_reports_what_training_reports(tmp_path: Path) -> None:
     trainer = made(tmp_path, eval_dataset=ROWS[:3], num_generations_eval=2)
     found = trainer.evaluate()
@@ -284,6 +285,7 @@ def test_a_given_optimiser_and_schedule_are_used(tmp_path: Path) -> None:
 # The log
 
 
+@pytest.mark.contract(43)
 def test_steps_between_two_entries_are_averaged(tmp_path: Path) -> None:
     every = made(tmp_path / "every")
     every.train()
@@ -312,6 +314,7 @@ def test_the_log_ends_with_a_summary_and_what_was_not_logged_yet(tmp_path: Path)
     assert output.metrics == last
 
 
+@pytest.mark.contract(43)
 def test_a_reward_that_never_applies_leaves_no_number(tmp_path: Path) -> None:
     calls: list[int] = []
 
@@ -354,6 +357,7 @@ ALWAYS = [
     ],
     ids=["always", "reference", "entropy bonus", "cispo", "vespo"],
 )
+@pytest.mark.contract(43)
 def test_every_number_of_the_contract_is_logged(
     tmp_path: Path, options: dict[str, Any], names: list[str]
 ) -> None:
@@ -409,6 +413,7 @@ def with_columns(completion_ids: Any, log_extra: Any, log_metric: Any, **_: Any)
     return by_length(completion_ids)
 
 
+@pytest.mark.contract(44)
 def test_completions_are_a_table_of_the_contract(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -440,6 +445,7 @@ def test_completions_are_a_table_of_the_contract(
     assert shown.count("Goal") == 2
 
 
+@pytest.mark.contract(44)
 def test_without_being_asked_completions_are_not_written(tmp_path: Path) -> None:
     made(tmp_path, max_steps=1).train()
     assert not (tmp_path / "completions").exists()

@@ -68,8 +68,9 @@ class Player:
                 f"retries={retries} must be 0 or more, max_concurrent={max_concurrent} 1 or more."
             )
         self._pools = {name: EnvironmentPool(kind) for name, kind in self._kinds.items()}
-        self._tools = tools_of(tools)
-        _check_kinds_have(self._tools, self._kinds)
+        self.tools = tools_of(tools)
+        """Those of tasks without an environment."""
+        _check_kinds_have(self.tools, self._kinds)
         self._retries = retries
         self._max_concurrent = max_concurrent
         self._is_playing = False
@@ -143,7 +144,7 @@ class Player:
                     task=task,
                     member=member,
                     kind=kind,
-                    tools=kind.tools if kind is not None else self._tools,
+                    tools=kind.tools if kind is not None else self.tools,
                     row=row,
                 )
                 places.append(Place(seat=seat, pool=self._pools.get(name), number=number))

@@ -4,16 +4,20 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 
 from corral.records import Episode, Outcome, SpanKind
+from corral.rollout.samples import is_clipped
 
 
-def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
+def episode_metrics(episodes: Sequence[Episode], stop_ids: frozenset[int]) -> dict[str, float]:
     """Lengths, tool use, rewards and outcomes of a batch.
 
     Means of rewards are over scored episodes only; an absent key means there was nothing to
     average, which is not the same as 0.
+
+    Args:
+        stop_ids: What ends a turn; see `corral.rollout.samples.is_clipped`.
     """
     return {
-        **_lengths(episodes),
+        **_lengths(episodes, stop_ids),
         **_tools(episodes),
         **_rewards(episodes),
         **_outcomes(episodes),
@@ -21,7 +25,7 @@ def episode_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
     }
 
 
-def _lengths(episodes: Sequence[Episode]) -> dict[str, float]:
+def _lengths(episodes: Sequence[Episode], stop_ids: frozenset[int]) -> dict[str, float]:
     played = [episode for episode in episodes if episode.turns]
     if not played:
         return {}
@@ -29,7 +33,7 @@ def _lengths(episodes: Sequence[Episode]) -> dict[str, float]:
     ended = [
         length
         for length, episode in zip(lengths, played, strict=True)
-        if not episode.outcome.is_truncated()
+        if not is_clipped(episode, stop_ids)
     ]
     return {
         "completions/mean_length": fmean(lengths),

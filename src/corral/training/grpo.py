@@ -54,6 +54,7 @@ from corral.training.policy_step import PolicyStep
 from corral.training.reference import Reference
 from corral.training.rollout_func import play_with, refuse_what_does_not_fit
 from corral.training.run_settings import check_evaluation, run_settings
+from corral.training.script_view import ScriptView
 from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import TaskSource, check_rows, rows_of
@@ -66,7 +67,7 @@ logger = logging.getLogger(__name__)
 Factory = Callable[[], Any]
 
 
-class GRPOTrainer(Trainer):
+class GRPOTrainer(ScriptView, Trainer):
     """Trains a causal language model by playing in environments.
 
     Example::
@@ -267,6 +268,7 @@ class GRPOTrainer(Trainer):
 
             async def play_and_score() -> Scored:
                 played = await self.player.play(mine, members) if given is None else given
+                self._show(played)
                 return await score(played, self.reward_funcs, trainer_state=self.state)
 
             return run_blocking(play_and_score())
@@ -350,7 +352,7 @@ class GRPOTrainer(Trainer):
         """What the episodes of all processes came to."""
         is_zero = gather_object(generation.advantages.std_is_zero)
         return {
-            **episode_metrics(episodes),
+            **episode_metrics(episodes, self.chat.stop_ids),
             **means_over_processes(generation.scored.metrics),
             "frac_reward_zero_std": fmean(map(float, is_zero)),
         }

@@ -76,7 +76,7 @@ async def test_frequencies_of_a_right_call_a_wrong_argument_and_no_call(table: A
         return table.ids_of(said[int(key.partition("#")[0][-1])][turn] + "<|im_end|>")
 
     (group,) = await table.player(script=script, factory=Counter).play([table.task()], 3)
-    metrics = episode_metrics(group.group.episodes)
+    metrics = episode_metrics(group.group.episodes, table.chat.stop_ids)
     assert metrics["tools/call_frequency"] == pytest.approx(2 / 3)
     assert metrics["tools/failure_frequency"] == pytest.approx(1 / 2)
     assert [environment.count for environment in group.environments] == [1, 0, 0]
@@ -185,7 +185,7 @@ async def test_rewards_for_two_environments_each_score_their_own_rows(table: Any
         (None, 6.0, None),
     ]
     assert [episode.reward for episode in episodes] == [3.3, 3.3, 12.0, 12.0]
-    metrics = episode_metrics(episodes)
+    metrics = episode_metrics(episodes, table.chat.stop_ids)
     means = {name: metrics[f"rewards/{name}/mean"] for name in scored.names}
     assert means == {"of_counter": 0.3, "of_plain": 6.0, "Counter": 3.0}
 

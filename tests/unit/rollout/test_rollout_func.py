@@ -48,6 +48,7 @@ def episodes(**changes: Any) -> list[Any]:
     return [episode for group in played(**changes) for episode in group.group.episodes]
 
 
+@pytest.mark.contract(31)
 def test_each_completion_gets_a_prompt_of_its_own_with_the_members_of_a_group_together() -> None:
     prompts = prompts_for(TASKS, 2)
     assert [prompt[0]["content"] for prompt in prompts] == ["one", "one", "two", "two"]
@@ -93,6 +94,7 @@ def test_an_episode_tells_what_the_function_did() -> None:
     assert (first.turns, first.seconds["total"]) == (1, 1.5)
 
 
+@pytest.mark.contract(31)
 def test_ids_that_others_wrote_are_read_and_not_trained() -> None:
     ids, mask = [[100, 110, 111, END]] * 4, [[1, 0, 0, 1]] * 4
     made = episodes(completion_ids=ids, env_mask=mask, logprobs=[[-0.1, 0.0, 0.0, -0.2]] * 4)[0]
@@ -128,6 +130,7 @@ def test_an_unknown_logprob_is_not_a_number_and_the_token_is_trained(logprobs: A
         assert all(map(math.isnan, trained))
 
 
+@pytest.mark.contract(31)
 def test_other_keys_become_columns_one_value_each_or_the_same_for_all() -> None:
     made = episodes(score=[1, 2, 3, 4], note="all", pair=(5, 6), level=["a", "b", "c", "d"])
     assert [episode.task.columns["score"] for episode in made] == [1, 2, 3, 4]
@@ -199,6 +202,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
+@pytest.mark.contract(31)
 def test_wrong_returns_are_refused_by_name(name: str) -> None:
     changes, message = WRONG[name]
     with pytest.raises(ValueError, match=re.escape(message)) as caught:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,11 +13,17 @@ from corral.records import (
     ToolCounts,
     Transcript,
 )
+from corral.training.episode_metrics import episode_metrics as metrics_of
 from corral.training.episode_metrics import (
-    episode_metrics,
     prompt_and_sampled_tokens,
     token_counts,
 )
+
+END = 6
+
+
+def episode_metrics(episodes: list[Episode]) -> dict[str, float]:
+    return metrics_of(episodes, frozenset({END}))
 
 
 def episode(*turns: int, outcome: Outcome = Outcome.FINISHED, **more: Any) -> Episode:
@@ -38,6 +45,27 @@ def episode(*turns: int, outcome: Outcome = Outcome.FINISHED, **more: Any) -> Ep
         turns=len(turns),
         **more,
     )
+
+
+@pytest.mark.contract(28)
+@pytest.mark.parametrize(
+    ("outcome", "last", "is_clipped"),
+    [
+        (Outcome.OUT_OF_TOKENS, 5, True),  # cut in the middle of a turn
+        (Outcome.OUT_OF_TOKENS, END, False),  # a result did not fit: the model had said its say
+        (Outcome.OUT_OF_TURNS, END, False),
+        (Outcome.FINISHED, END, False),
+    ],
+)
+def test_only_the_last_token_says_whether_an_episode_is_clipped(
+    outcome: Outcome, last: int, is_clipped: bool
+) -> None:
+    ended = Sampled(ids=(5, last), logprobs=(-1.0, -1.0), finish=Finish.STOP, version=0)
+    one = episode(outcome=outcome)
+    one = replace(one, transcript=one.transcript.append_sampled(ended), turns=1)
+    metrics = episode_metrics([one])
+    assert metrics["completions/clipped_ratio"] == float(is_clipped)
+    assert metrics["completions/mean_terminated_length"] == (0.0 if is_clipped else 2.0)
 
 
 @pytest.mark.contract(28)
