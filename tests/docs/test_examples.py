@@ -12,6 +12,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from corral.cli.main import app
@@ -74,6 +75,11 @@ def workplace(tmp_path: Path, monkeypatch, tiny_model: Path) -> Path:
     for block in of("toml"):
         name = tomllib.loads(block.text)["name"]
         (tmp_path / f"{name}.toml").write_text(block.text, encoding="utf-8")
+    for block in of("yaml"):
+        name = yaml.safe_load(block.text)["name"]
+        (tmp_path / f"{name}.yaml").write_text(block.text, encoding="utf-8")
+    for block in of("jsonl"):
+        (tmp_path / "talks.jsonl").write_text(block.text, encoding="utf-8")
     run = tmp_path / "runs" / "wordle-tiny"
     (run / "models").mkdir(parents=True)
     (run / "models" / "base").symlink_to(tiny_model)
@@ -89,7 +95,7 @@ def corral(*arguments: str):
 
 
 def test_every_block_is_run_or_has_a_reason_not_to_be():
-    handled = {"python", "sh", "toml", "json"}
+    handled = {"python", "sh", "toml", "yaml", "json", "jsonl"}
     left = {(block.page, block.language) for block in BLOCKS if block.language not in handled}
     assert left == set(NOT_RUN)
     assert {block.page for block in BLOCKS} >= {"README.md", "CONTRIBUTING.md"}
@@ -125,6 +131,13 @@ def test_a_shell_block_works(block: Block, workplace: Path, monkeypatch):
 def test_a_recipe_is_valid_and_every_setting_in_it_counts(block: Block, workplace: Path):
     recipe = tomllib.loads(block.text)
     resolved = tomllib.loads(corral("train", f"{recipe['name']}.toml", "--dry-run").stdout)
+    assert is_within(recipe, resolved)
+
+
+@pytest.mark.parametrize("block", of("yaml"), ids=str)
+def test_a_recipe_in_yaml_is_valid_and_every_setting_in_it_counts(block: Block, workplace: Path):
+    recipe = yaml.safe_load(block.text)
+    resolved = tomllib.loads(corral("train", f"{recipe['name']}.yaml", "--dry-run").stdout)
     assert is_within(recipe, resolved)
 
 
@@ -199,6 +212,8 @@ CHECKS = {
 
 
 def is_within(part, whole) -> bool:
+    if isinstance(part, str) and isinstance(whole, dict):  # a path alone stands for a section
+        return whole["path"] == part
     if isinstance(part, dict):
         return all(name in whole and is_within(part[name], whole[name]) for name in part)
     return part == whole

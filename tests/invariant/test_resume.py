@@ -19,7 +19,7 @@ from corral.track import RunFolder
 
 RECIPE = """
 name = "mini"
-world = "wordle"
+environment = "wordle"
 [model]
 kind = "scratch"
 hidden_size = 48

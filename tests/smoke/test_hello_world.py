@@ -198,7 +198,7 @@ def test_a_path_that_is_no_model_is_one_clear_sentence(
 
 RECIPE = """
 name = "broken"
-world = "WORLD"
+environment = "WORLD"
 [model]
 kind = "path"
 path = "MODEL"

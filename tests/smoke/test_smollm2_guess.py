@@ -7,7 +7,7 @@ import pytest
 
 from corral.config import load
 from corral.evaluation import Evaluation
-from corral.recipes.catalogue import recipe_text
+from corral.recipes.catalogue import recipe_source
 from corral.recipes.recipe import Recipe
 from corral.recipes.run import start
 from corral.track import MemoryTracker
@@ -40,7 +40,7 @@ class Heard:
 
 def test_it_runs_and_reports_calls_and_reward_of_every_step(tmp_path: Path) -> None:
     overrides = [*SMALL, f'output="{tmp_path / "run"}"']
-    resolved = load(recipe_text("smollm2-guess"), overrides, Recipe)
+    resolved = load(recipe_source("smollm2-guess"), overrides, Recipe)
     tracker, heard = MemoryTracker(), Heard()
     results = start(resolved, tracker, heard).run()
 

@@ -14,7 +14,7 @@ def evaluate(
     model: Annotated[str, typer.Argument(help="A run folder, a model folder or a hub id.")],
     world: Annotated[
         str | None,
-        typer.Option(help="Built-in name, module:Class or path.py:Class; default: the run's."),
+        typer.Option(help="Built-in name, module:Class, path.py:Class or URL; default: the run's."),
     ] = None,
     games: Annotated[int, typer.Option(min=1, help="Evaluation games to play.")] = 30,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
@@ -32,12 +32,12 @@ def evaluate(
 
     Example: corral eval runs/wordle-tiny --games 30
     """
+    from corral.recipes.environments import find_environment
     from corral.track import RunFolder
-    from corral.worlds import find_world
 
     # Wrong use is told at once: the imports below take seconds.
     if world is not None:
-        find_world(world)
+        find_environment(world)
     elif not RunFolder(Path(model)).config_path.is_file():
         raise UsageError(f"{model} is no run folder, so say which world to play: --world NAME.")
     quiet_libraries()
@@ -46,13 +46,16 @@ def evaluate(
     from corral.recipes.run import newest_model, recipe_of
 
     recipe = recipe_of(Path(model))
-    name = world or (recipe.world if recipe else "")
+    name = world or (recipe.environment if recipe else None)
+    if name is None:
+        raise UsageError(f"{model} was trained without an environment: say which, with --world.")
     changes = {"max_completion_length": max_tokens, "stop_when_done": stop_when_done}
     rules = rules_of(recipe).model_copy(
         update={key: value for key, value in changes.items() if value is not None}
     )
     path = newest_model(Path(model)) or model
-    result, _ = play(path, find_world(name), rules, games=games, temperature=temperature)
+    own = recipe if world is None else None
+    result, _ = play(path, find_environment(name), own, rules, games=games, temperature=temperature)
     row = {"model": str(path), "world": name, **result.as_row(), "seconds": result.seconds}
     if json:
         emit(row)

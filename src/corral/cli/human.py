@@ -5,19 +5,27 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+from corral.chat.render import plain_content
 from corral.cli.output import say
 from corral.env import prepare
 from corral.worlds import World
+from corral.worlds.play import opening
 from corral.worlds.policy import Policy, PolicyAction
+from corral.worlds.world import Row
 
 
-def human_policy(world: World) -> Policy:
+def human_policy(world: World, row: Row) -> Policy:
     """Asks for a tool and its arguments each turn; an empty answer or end of input stops."""
     schemas = [schema["function"] for schema in prepare(world.factory).tools.schemas]
+    has_begun = False
 
     def choose(env: Any, last_text: str, rng: Random) -> PolicyAction | None:
-        if last_text:
+        nonlocal has_begun
+        if not has_begun:
+            show_opening(row, last_text or None)
+        elif last_text:
             say(last_text)
+        has_begun = True
         schema = _choose_tool(schemas)
         if schema is None:
             return None
@@ -25,6 +33,15 @@ def human_policy(world: World) -> Policy:
         return None if arguments is None else PolicyAction(tool=schema["name"], arguments=arguments)
 
     return choose
+
+
+def show_opening(row: Row, observation: Any) -> None:
+    """Print what a model reads first, glued as it is for a model."""
+    messages = opening(row, observation)
+    for message in messages:
+        text = plain_content(message.get("content"))
+        role = f"{message['role']}: " if len(messages) > 1 else ""
+        say(f"{role}{text if isinstance(text, str) else '(not text)'}")
 
 
 def show_text(text: Any) -> None:

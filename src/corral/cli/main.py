@@ -31,7 +31,7 @@ class _Commands(TyperGroup):
         except CorralError as error:
             fail(str(error), code=1)
         except KeyboardInterrupt:
-            fail("Interrupted. Finished work is kept: corral train … --resume goes on.", code=130)
+            fail("Interrupted.", code=130)
 
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("train")(training.train)
+app.command("sft")(training.sft)
 app.command("eval")(evaluating.evaluate)
 app.command("play")(playing.play)
 app.command("serve")(serving.serve)

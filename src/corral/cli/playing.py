@@ -19,7 +19,7 @@ Result = dict[str, Any]
 
 
 def play(
-    env: Annotated[str, typer.Argument(help="Built-in name, module:Class or path.py:Class.")],
+    env: Annotated[str, typer.Argument(help="Built-in name, module:Class, path.py:Class or URL.")],
     policy: Annotated[
         str | None, typer.Option(help="A scripted player of the world, such as random or solver.")
     ] = None,
@@ -37,9 +37,9 @@ def play(
     """
     if policy is not None and model is not None:
         raise UsageError("--policy and --model are two players: give one of them, or none to play.")
-    from corral.worlds import find_world
+    from corral.recipes.environments import find_environment
 
-    world = find_world(env)
+    world = find_environment(env)
     if model is not None:
         games = _model_games(world, model, episodes, seed, temperature, is_shown=not json)
     elif policy is not None:
@@ -72,13 +72,12 @@ def _human_games(world: "World", episodes: int, seed: int) -> Iterator[tuple[Res
 def _scripted_games(
     world: "World", policy: str, episodes: int, seed: int, *, is_shown: bool
 ) -> Iterator[tuple[Result, str | None]]:
-    from corral.cli.human import show_text, show_turn
+    from corral.cli.human import show_opening, show_turn
     from corral.worlds.play import play_episodes, summary
 
     for game in play_episodes(world, world.policy(policy), episodes=episodes, seed=seed):
         if is_shown:
-            show_text(game.row.get("prompt"))
-            show_text(game.observation)
+            show_opening(game.row, game.observation)
             for turn in game.turns:
                 show_turn(turn)
         yield summary(world, game), game.error
@@ -90,8 +89,7 @@ def _human_game(world: "World", seed: int) -> "PlayedGame":
     from corral.worlds.play import play_scripted
 
     (row,) = world.tasks(seed, 1)
-    show_text(row.get("prompt"))
-    game = play_scripted(world, human_policy(world), row, seed)
+    game = play_scripted(world, human_policy(world, row), row, seed)
     if game.turns and game.outcome is not Outcome.FINISHED:
         # The answer that ended the game: a player who leaves has seen the last one.
         show_text(game.turns[-1].content)

@@ -1,12 +1,15 @@
-"""``corral train``."""
+"""``corral train`` and ``corral sft``."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.output import emit, say, screen, table
+from corral.cli.output import emit, fail, say, screen, table
 from corral.cli.quiet import quiet_libraries
+from corral.cli.signals import Killed, told_of_signals
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -21,60 +24,130 @@ COLUMNS = (
     "invalid_guesses",
     "valid_call_share",
     "mean_reward",
+    "loss",
+    "eval_loss",
+    "mean_token_accuracy",
+    "reward",
 )
 """What the table at the end shows of each stage, where it is known."""
 
 STAGES = {
     "base": "the model before training",
-    "sft": "learning from games of a scripted player",
+    "sft": "learning from finished conversations",
     "grpo": "learning from its own games",
 }
+
+Seed = Annotated[int | None, typer.Option(help="Seed of the whole run.")]
+Output = Annotated[str | None, typer.Option(help="Run folder; default runs/<name>.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the run folder.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved settings and stop.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
 def train(
     recipe: Annotated[str, typer.Argument(help="A packaged recipe (see `corral list`) or a file.")],
-    seed: Annotated[int | None, typer.Option(help="Seed of the whole run.")] = None,
-    output: Annotated[str | None, typer.Option(help="Run folder; default runs/<name>.")] = None,
+    seed: Seed = None,
+    output: Output = None,
     overrides: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; repeatable."),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in the run folder.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the resolved settings and stop.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    json: Json = False,
 ) -> None:
     """Run a recipe: a model learns a world, and plays before and after.
 
-    The run folder keeps settings, metrics, episodes, checkpoints, models and a report.
+    A recipe is TOML or YAML. The run folder keeps settings, metrics, episodes, checkpoints, models
+    and a report.
 
     Example: corral train wordle-tiny --seed 1 --set grpo.train.max_steps=50
     """
+    from corral.recipes.catalogue import recipe_source
+
+    source = recipe_source(recipe)  # before the imports of what runs it, which take seconds
+    again = ["corral", "train", recipe]
+    _command(source, overrides or [], seed, output, resume, dry_run, json, again)
+
+
+def sft(
+    model: Annotated[str, typer.Argument(help="A model folder or a hub id.")],
+    dataset: Annotated[
+        str, typer.Argument(help="A .jsonl, .json, .parquet or .csv file, a folder, or a hub id.")
+    ],
+    split: Annotated[str | None, typer.Option(help="Split of the dataset; default train.")] = None,
+    eval_dataset: Annotated[
+        str | None, typer.Option(help="Rows to measure the loss on, after each epoch.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML or YAML file with fields of SFTConfig.")
+    ] = None,
+    seed: Seed = None,
+    output: Output = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A field of SFTConfig; repeatable."),
+    ] = None,
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Fine-tune a model on conversations or texts.
+
+    Rows have `messages` (and `tools`), `prompt` and `completion`, or `text`. The run folder keeps
+    settings (a recipe for `corral train`), metrics, checkpoints, the model and a report.
+
+    Example: corral sft path-or-hub-id talks.jsonl --set assistant_only_loss=true
+    """
+    from corral.recipes.catalogue import sft_recipe
+
+    source = sft_recipe(
+        model, dataset, split=split, eval_dataset=eval_dataset, settings_file=config
+    )
+    changes = [f"sft.train.{text}" for text in overrides or []]
+    again = ["corral", "sft", model, dataset]
+    _command(source, changes, seed, output, resume, dry_run, json, again)
+
+
+def _command(
+    source: "str | dict[str, Any]",
+    overrides: list[str],
+    seed: int | None,
+    output: str | None,
+    resume: bool,
+    dry_run: bool,
+    json: bool,
+    again: Sequence[str],
+) -> None:
     from corral.config import dump
 
-    resolved = _resolved(recipe, seed, output, overrides or [], resume)
+    resolved = _resolved(source, seed, output, overrides, resume)
     if dry_run:
         typer.echo(dump(resolved), nl=False)
         return
-    results = _run(resolved, is_resumed=resume)
+    folder = _folder(resolved)
+    command = shlex.join([*again, "--output", str(folder), "--resume"])
+    try:
+        with told_of_signals():
+            results = _run(resolved, is_resumed=resume)
+    except KeyboardInterrupt:
+        fail(f"Interrupted. Finished work is kept. Go on with:\n{command}", code=130)
+    except Killed as killed:
+        fail(
+            f"Stopped by {killed}. Finished work is kept. Go on with:\n{command}", code=killed.code
+        )
     if json:
-        emit({"run": str(_folder(resolved)), "stages": [result.as_row() for result in results]})
+        emit({"run": str(folder), "stages": [result.as_row() for result in results]})
 
 
 def _resolved(
-    recipe: str,
+    source: "str | dict[str, Any]",
     seed: int | None,
     output: str | None,
     overrides: list[str],
     resume: bool,
 ) -> "Resolved[Any]":
-    from corral.recipes.catalogue import recipe_text
-
-    text = recipe_text(recipe)  # before the imports below, which take seconds
-    from corral.config import Flag, load
+    from corral.config import Flag, load, with_written_origins
     from corral.recipes.recipe import Recipe
     from corral.recipes.run import saved_config
 
@@ -83,11 +156,12 @@ def _resolved(
         Flag(name="--output", key="output", value=output),
     ]
     flags = [flag for flag in given if flag.value is not None]
-    fresh = load(text, overrides, Recipe, flags=flags)
+    fresh = load(source, overrides, Recipe, flags=flags)
     if not resume:
         return fresh
     # A resumed run keeps the settings it was started with, and takes those given now on top.
-    return load(saved_config(fresh.value), overrides, Recipe, flags=flags)
+    saved = saved_config(fresh.value)
+    return with_written_origins(load(saved, overrides, Recipe, flags=flags), saved)
 
 
 def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
@@ -96,13 +170,16 @@ def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
 
     quiet_libraries()
     with ProgressTracker(console=screen) as progress:
-        make = resume if is_resumed else start
+        make: Callable[..., Any] = resume if is_resumed else start
         run = make(resolved, progress, _Screen(progress))
         say(f"Run folder: {run.folder.path}")
         results = run.run()
     screen.print(before_and_after(results))
     say(f"Report: {run.folder.report_path}")
-    say(f"Watch it play: corral play {run.recipe.world} --model {run.folder.path}")
+    if run.recipe.environment is not None:
+        say(f"Watch it play: corral play {run.recipe.environment} --model {run.folder.path}")
+    else:
+        say(f"Model: {run.model_path(results[-1].name)}")
     return results
 
 
@@ -137,9 +214,16 @@ class _Screen:
         if steps:
             self._progress.set_total(stage, steps)
 
-    def stage_finished(self, stage: str, result: Any) -> None:
-        reward = "–" if result.mean_reward is None else f"{result.mean_reward:.2f}"
-        say(f"{stage}: won {result.wins} of {result.games} games, mean reward {reward}")
+    def stage_finished(self, result: "StageResult") -> None:
+        numbers = result.metrics
+        if "games" not in numbers:
+            shown = [f"{name} {numbers[name]:.3g}" for name in COLUMNS if name in numbers]
+            say(f"{result.name}: {', '.join(shown) or 'ready'}")
+            return
+        mean = numbers["mean_reward"]
+        reward = "–" if mean is None else f"{mean:.2f}"
+        won = f"won {numbers['wins']} of {numbers['games']} games"
+        say(f"{result.name}: {won}, mean reward {reward}")
 
 
 def _folder(resolved: "Resolved[Any]") -> Any:

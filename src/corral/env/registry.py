@@ -7,14 +7,16 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 from corral.errors import UsageError
 
 _FORMS = "Write module:Class or path/to/file.py:Class"
 
 
-def resolve(spec: str, *, also: type | tuple[type, ...] = ()) -> Any:
+def resolve(
+    spec: str, *, also: type | tuple[type, ...] = (), what: Literal["class", "function"] = "class"
+) -> Any:
     """The class, or other callable, that ``spec`` names.
 
     The named module is imported, and thereby run. Its folder (the current one for a module name)
@@ -22,6 +24,7 @@ def resolve(spec: str, *, also: type | tuple[type, ...] = ()) -> Any:
 
     Args:
         also: Types whose instances are fine although they cannot be called.
+        what: What the user was asked for; errors speak of it.
 
     Raises:
         UsageError: Nothing of that name can be imported; the message says what is there.
@@ -35,8 +38,9 @@ def resolve(spec: str, *, also: type | tuple[type, ...] = ()) -> Any:
         found = getattr(found, part, None)
     if callable(found) or isinstance(found, also):
         return found
-    problem = "is not a class" if found is not None else "does not exist"
-    raise UsageError(f"{name!r} {problem} in {place}. {_alternatives(module, place)}")
+    problem = f"is not a {what}" if found is not None else "does not exist"
+    there = _alternatives(module, place) if what == "class" else _functions(module, place)
+    raise UsageError(f"{name!r} {problem} in {place}. {there}")
 
 
 def _load_file(place: str) -> ModuleType:
@@ -94,3 +98,12 @@ def _alternatives(module: ModuleType, place: str) -> str:
     if names:
         return f"It has: {', '.join(names)}"
     return "It has no class with a `reset` method."
+
+
+def _functions(module: ModuleType, place: str) -> str:
+    names = [
+        f"{place}:{name}"
+        for name, member in inspect.getmembers(module, inspect.isfunction)
+        if member.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    return f"It has: {', '.join(names)}" if names else "It has no functions."

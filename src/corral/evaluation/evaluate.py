@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from corral.records import Episode, Task
-from corral.rollout import Player, score
+from corral.rollout import Player, RewardFunction, score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,19 @@ class Evaluation:
 
 
 async def play_games(
-    player: Player, tasks: Sequence[Task], *, is_win: Callable[[Any], bool]
+    player: Player,
+    tasks: Sequence[Task],
+    *,
+    is_win: Callable[[Any], bool],
+    functions: Sequence[RewardFunction] = (),
 ) -> tuple[list[Episode], list[bool]]:
-    """Play each task once; returns the scored episodes and whether each was won."""
+    """Play each task once; returns the scored episodes and whether each was won.
+
+    Args:
+        functions: Rewards besides the environment's own.
+    """
     played = await player.play(tasks, members=1)
-    scored = await score(played)
+    scored = await score(played, functions)
     episodes = [group.episodes[0] for group in scored.groups]
     wins = [
         not episode.outcome.is_fault() and environment is not None and is_win(environment)

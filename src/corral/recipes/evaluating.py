@@ -8,9 +8,10 @@ from typing import Any
 from corral.engines.torch_engine import TorchEngine
 from corral.env import prepare
 from corral.evaluation import Evaluation, play_games, summarise
+from corral.recipes.environments import find_rewards, rows_at
 from corral.recipes.recipe import Recipe
 from corral.records import Episode, SamplingParams, Task
-from corral.rollout import Player
+from corral.rollout import Player, reward_functions
 from corral.rollout.blocking import run_blocking
 from corral.rollout.seeds import derive
 from corral.training import GRPOConfig
@@ -32,14 +33,22 @@ def evaluate_model(
     path: str | Path, world: World, recipe: Recipe
 ) -> tuple[Evaluation, list[Episode]]:
     """Play the recipe's evaluation games with the model at ``path`` by the rules of training."""
-    section, args = recipe.evaluation, rules_of(recipe)
-    return evaluate(path, world, args, games=section.games, temperature=section.temperature)
+    section = recipe.evaluation
+    return evaluate(
+        path, world, recipe, rules_of(recipe), games=section.games, temperature=section.temperature
+    )
 
 
 def evaluate(
-    path: str | Path, world: World, args: GRPOConfig, *, games: int, temperature: float
+    path: str | Path,
+    world: World,
+    recipe: Recipe | None,
+    args: GRPOConfig,
+    *,
+    games: int,
+    temperature: float,
 ) -> tuple[Evaluation, list[Episode]]:
-    """Play ``games`` of the world's evaluation tasks once each.
+    """Play ``games`` evaluation tasks once each: the recipe's, or else the world's.
 
     Args:
         args: Whose limits on turns, tokens and seconds apply.
@@ -47,8 +56,12 @@ def evaluate(
     """
     started = time.perf_counter()
     player = _player(path, world, args, temperature)
-    tasks = _tasks(world.evaluation_tasks(games), "evaluation")
-    episodes, wins = run_blocking(play_games(player, tasks, is_win=world.is_win))
+    tasks = _tasks(_evaluation_rows(world, recipe, games), "evaluation")
+    specs = recipe.grpo.rewards if recipe is not None and recipe.grpo is not None else []
+    functions = reward_functions(find_rewards(specs), args.reward_weights)
+    episodes, wins = run_blocking(
+        play_games(player, tasks, is_win=world.is_win, functions=functions)
+    )
     return summarise(episodes, wins, time.perf_counter() - started), episodes
 
 
@@ -74,6 +87,16 @@ def play_model_games(
         )
         for game_seed, episode, is_won in zip(seeds, episodes, wins, strict=True)
     ]
+
+
+def _evaluation_rows(
+    world: World, recipe: Recipe | None, games: int
+) -> Sequence[Mapping[str, Any]]:
+    if recipe is not None and recipe.evaluation.dataset is not None:
+        return rows_at(recipe.evaluation.dataset, "evaluation.dataset")[:games]
+    if recipe is not None and recipe.grpo is not None and recipe.grpo.dataset is not None:
+        return rows_at(recipe.grpo.dataset, "grpo.dataset")[:games]
+    return world.evaluation_tasks(games)
 
 
 def _tasks(rows: Sequence[Mapping[str, Any]], purpose: str) -> list[Task]:

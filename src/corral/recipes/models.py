@@ -15,12 +15,13 @@ from corral.training.models import load_model, load_tokenizer
 from corral.worlds import World
 
 
-def build_model(recipe: Recipe, world: World, target: Path) -> None:
+def build_model(recipe: Recipe, world: World | None, target: Path) -> None:
     """Write the recipe's untrained model and its tokenizer to ``target``, whole or not at all."""
     draft = target.with_name(f".draft-{target.name}")
     shutil.rmtree(draft, ignore_errors=True)
     section = recipe.model
     if isinstance(section, ScratchModel):
+        assert world is not None  # the recipe checks it
         build_scratch_model(section, world, recipe.seed, draft)
     elif isinstance(section, PackagedModel):
         convert_packaged_model(section, draft)

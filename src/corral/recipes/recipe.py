@@ -1,8 +1,8 @@
-"""What a recipe says: a model, a world, and the stages that teach the one to play the other."""
+"""What a recipe says: a model, an environment or data, and the stages that teach."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from corral.training import GRPOConfig, SFTConfig
 
@@ -47,37 +47,77 @@ class PathModel(_Section):
     """What ``from_pretrained`` takes."""
 
 
-ModelSection = Annotated[ScratchModel | PackagedModel | PathModel, Field(discriminator="kind")]
+def _path_of_text(value: Any) -> Any:
+    return {"kind": "path", "path": value} if isinstance(value, str) else value
 
 
-class WarmupTraining(SFTConfig):
-    """How to learn from games; the results of tools are not for the model to say."""
+ModelSection = Annotated[
+    Annotated[ScratchModel | PackagedModel | PathModel, Field(discriminator="kind")],
+    BeforeValidator(_path_of_text),
+]
+"""A section, or the text of a path or hub id alone."""
 
-    assistant_only_loss: bool = True
-    """Learn what the player says; False: the whole conversation."""
+
+class DataSection(_Section):
+    """Where rows of data are."""
+
+    path: str
+    """A .jsonl, .json, .parquet or .csv file, a folder of such files, or a hub id."""
+    split: str | None = None
+    """Split of a folder or hub dataset; None: ``train``."""
+    config: str | None = None
+    """Configuration of a hub dataset."""
+
+
+def _data_of_text(value: Any) -> Any:
+    return {"path": value} if isinstance(value, str) else value
+
+
+Data = Annotated[DataSection | None, BeforeValidator(_data_of_text)]
+"""A section, or the text of its path alone."""
 
 
 class WarmupSection(_Section):
-    """Supervised warm-up on games that the world's solver plays."""
+    """Supervised fine-tuning: on data, or on games that a player of the world plays."""
 
+    dataset: Data = None
+    """What to learn from; None: games."""
+    eval_dataset: Data = None
+    """What ``train.eval_strategy`` evaluates on."""
     games: int = Field(default=1000, ge=1)
-    """Solver games to learn from."""
+    """Solver games to learn from, without a dataset."""
     policy: str = "solver"
     """Which of the world's scripted players to imitate."""
     with_reasoning: bool = True
     """Keep the player's thoughts in the turns, as ``<think>`` blocks."""
     last_word: str = "Done."
     """What the model says after the last answer; empty: nothing, for runs that stop when done."""
-    train: WarmupTraining
-    """How to train on them."""
+    train: SFTConfig = Field(default_factory=SFTConfig)
+    """How to train. Of games only what the player says is learned, unless
+    ``assistant_only_loss`` says otherwise."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_games_the_player_is_imitated(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("dataset") is not None:
+            return data
+        train = data.get("train", {})
+        if not isinstance(train, dict):
+            return data
+        return {**data, "train": {"assistant_only_loss": True, **train}}
 
 
 class ReinforcementSection(_Section):
-    """Reinforcement learning in the world."""
+    """Reinforcement learning by playing."""
 
+    dataset: Data = None
+    """The rows to play; None: drawn from the world."""
     tasks: int = Field(default=600, ge=1)
-    """Rows of training data drawn from the world."""
-    train: GRPOConfig
+    """Rows of training data drawn from the world, without a dataset."""
+    rewards: list[str] = Field(default_factory=list)
+    """Reward functions as ``path.py:function`` or ``module:function``, besides the environment's
+    own reward."""
+    train: GRPOConfig = Field(default_factory=GRPOConfig)
     """How to play and learn."""
 
 
@@ -86,6 +126,8 @@ class EvaluationSection(_Section):
 
     games: int = Field(default=30, ge=1)
     """How many."""
+    dataset: Data = None
+    """The rows to play; None: the first rows of ``grpo.dataset``, or the world's own."""
     temperature: float = Field(default=0.0, ge=0)
     """0 is greedy."""
 
@@ -101,8 +143,8 @@ class Recipe(_Section):
     """Every random choice of the run derives from it; overrides the seeds of the stages."""
     output: str | None = None
     """The run folder; None: ``runs/<name>``."""
-    world: str
-    """Built-in name, ``module:Class`` or ``path.py:Class``."""
+    environment: str | None = None
+    """Built-in name, ``module:Class``, ``path.py:Class``, or the URL of a served one."""
     model: ModelSection
     """What learns."""
     sft: WarmupSection | None = None
@@ -110,4 +152,18 @@ class Recipe(_Section):
     grpo: ReinforcementSection | None = None
     """The reinforcement stage."""
     evaluation: EvaluationSection = EvaluationSection()
-    """What is played before and after each stage."""
+    """What is played before and after each stage, if there is an environment."""
+
+    @model_validator(mode="after")
+    def _without_an_environment_there_is_data(self) -> "Recipe":
+        if self.environment is not None:
+            return self
+        if self.sft is not None and self.sft.dataset is None:
+            raise ValueError("sft has neither a dataset nor an environment to play games in")
+        if self.grpo is not None and (self.grpo.dataset is None or not self.grpo.rewards):
+            raise ValueError("grpo without an environment needs a dataset and rewards")
+        if isinstance(self.model, ScratchModel):
+            raise ValueError(
+                'model.kind = "scratch" builds the model for an environment, and there is none'
+            )
+        return self

@@ -1,28 +1,37 @@
 """Runs a recipe: build or load a model, then play, warm up, play, reinforce, play, and report.
 
-Every stage starts from the model folder that the stage before it wrote and ends by playing the same
-evaluation games. What is finished is recorded in ``summary.json``, so a killed run continues with
-the stage it was in, from that stage's newest checkpoint.
+Every stage starts from the model folder that the stage before it wrote and, where there is an
+environment, ends by playing the same evaluation games. What is finished is recorded in
+``summary.json``, so a killed run continues with the stage it was in, from that stage's newest
+checkpoint.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from corral.config import Resolved, dump, load
 from corral.errors import UsageError
-from corral.evaluation import Evaluation
 from corral.recipes.demonstrations import solver_conversations
+from corral.recipes.environments import (
+    find_environment,
+    find_rewards,
+    rows_at,
+    with_absolute_paths,
+)
 from corral.recipes.evaluating import evaluate_model
 from corral.recipes.models import build_model
-from corral.recipes.recipe import Recipe
+from corral.recipes.recipe import Recipe, ReinforcementSection, WarmupSection
 from corral.recipes.reporting import write_report
 from corral.rollout.seeds import derive
 from corral.track import RunFolder, StageResult, Tracker, set_aside
 from corral.training import GRPOTrainer, SFTTrainer
-from corral.worlds import World, find_world
+from corral.worlds import World
+
+Numbers = Mapping[str, Any]
+"""What a stage came to."""
 
 
 class Listener(Protocol):
@@ -32,9 +41,16 @@ class Listener(Protocol):
         """A stage begins; ``steps`` is None for one that has none."""
         ...
 
-    def stage_finished(self, stage: str, result: Evaluation) -> None:
+    def stage_finished(self, result: StageResult) -> None:
         """A stage is done and its games are played."""
         ...
+
+
+SUMMARY_PAUSE_S = 10.0
+"""Seconds between two notes of the wall time: what a kill can lose of it."""
+
+_TRAINING_NUMBERS = ("loss", "eval_loss", "mean_token_accuracy", "reward")
+"""What a stage reports of its training where no games are played."""
 
 
 @dataclass(slots=True)
@@ -42,8 +58,8 @@ class RecipeRun:
     """One run of a recipe in its folder."""
 
     resolved: Resolved[Recipe]
-    world: World
-    """What the recipe plays; found before anything is built."""
+    world: World | None
+    """What the recipe plays, if it plays; found before anything is built."""
     folder: RunFolder
     tracker: Tracker
     listener: Listener
@@ -51,6 +67,8 @@ class RecipeRun:
     started: float = field(default_factory=time.perf_counter)
     earlier_s: float = 0.0
     """Wall time of the runs this one continues."""
+    noted: float = field(default_factory=time.perf_counter)
+    """When the summary was last written."""
 
     @property
     def recipe(self) -> Recipe:
@@ -59,18 +77,21 @@ class RecipeRun:
 
     def run(self) -> list[StageResult]:
         """Run what is not finished yet; returns the results of all stages."""
-        stages: dict[str, Callable[[Path, Path], None]] = {"base": self._build}
+        stages: dict[str, Callable[[Path, Path], Numbers]] = {"base": self._build}
         if self.recipe.sft is not None:
             stages["sft"] = self._warm_up
         if self.recipe.grpo is not None:
             stages["grpo"] = self._reinforce
         source = self.model_path("base")
         done = {result.name for result in self.results}
-        for name, make in stages.items():
-            target = self.model_path(name)
-            if name not in done:
-                self._run_stage(name, make, source, target)
-            source = target
+        try:
+            for name, make in stages.items():
+                target = self.model_path(name)
+                if name not in done:
+                    self._run_stage(name, make, source, target)
+                source = target
+        finally:
+            self._write_summary()
         write_report(self.folder, source)
         return self.results
 
@@ -78,49 +99,85 @@ class RecipeRun:
         """Where a stage leaves its model."""
         return self.folder.path / "models" / stage
 
+    def log(self, step: int, metrics: Mapping[str, Any], stage: str) -> None:
+        """Show a step, and note now and then how long the run has taken."""
+        self.tracker.log(step, metrics, stage)
+        if time.perf_counter() - self.noted > SUMMARY_PAUSE_S:
+            self._write_summary()
+
+    def close(self) -> None:
+        """A stage has ended: its last state stays on the screen."""
+        close = getattr(self.tracker, "close", None)
+        if close is not None:
+            close()
+
     def _run_stage(
-        self, name: str, make: Callable[[Path, Path], None], source: Path, target: Path
+        self, name: str, make: Callable[[Path, Path], Numbers], source: Path, target: Path
     ) -> None:
         started = time.perf_counter()
-        make(source, target)
-        evaluation, episodes = evaluate_model(target, self.world, self.recipe)
-        self.folder.write_episodes(f"eval-{name}", 0, episodes)
+        numbers = make(source, target)
+        if self.world is not None:
+            evaluation, episodes = evaluate_model(target, self.world, self.recipe)
+            self.folder.write_episodes(f"eval-{name}", 0, episodes)
+            numbers = evaluation.as_row()
         seconds = time.perf_counter() - started
-        self.results.append(StageResult(name=name, metrics=evaluation.as_row(), seconds=seconds))
+        result = StageResult(name=name, metrics=numbers, seconds=seconds)
+        self.results.append(result)
         self._write_summary()
-        self.listener.stage_finished(name, evaluation)
+        self.listener.stage_finished(result)
 
-    def _build(self, _: Path, target: Path) -> None:
+    def _build(self, _: Path, target: Path) -> Numbers:
         self.listener.stage_started("base", None)
         build_model(self.recipe, self.world, target)
+        return {}
 
-    def _warm_up(self, source: Path, target: Path) -> None:
+    def _warm_up(self, source: Path, target: Path) -> Numbers:
         section = self.recipe.sft
         assert section is not None
-        rows = solver_conversations(self.world, section, seed=derive(self.recipe.seed, "games"))
-        args = section.train.model_copy(update=self._stage_settings("sft"))
-        trainer = SFTTrainer(str(source), args, rows, tracker=self.tracker)
-        self.listener.stage_started("sft", trainer.state.max_steps)
-        trainer.train(resume_from_checkpoint=True)
-        trainer.save_model(target)
-        trainer.end()
+        held_out = section.eval_dataset
+        trainer = SFTTrainer(
+            str(source),
+            section.train.model_copy(update=self._stage_settings("sft")),
+            self._warm_up_rows(section),
+            rows_at(held_out, "sft.eval_dataset") if held_out is not None else None,
+            tracker=self,
+        )
+        return self._train("sft", trainer, target)
 
-    def _reinforce(self, source: Path, target: Path) -> None:
+    def _warm_up_rows(self, section: WarmupSection) -> Any:
+        if section.dataset is not None:
+            return rows_at(section.dataset, "sft.dataset")
+        assert self.world is not None  # the recipe checks it
+        return solver_conversations(self.world, section, seed=derive(self.recipe.seed, "games"))
+
+    def _reinforce(self, source: Path, target: Path) -> Numbers:
         section = self.recipe.grpo
         assert section is not None
-        rows = self.world.tasks(derive(self.recipe.seed, "tasks"), section.tasks)
-        args = section.train.model_copy(update=self._stage_settings("grpo"))
         trainer = GRPOTrainer(
             str(source),
-            args=args,
-            train_dataset=rows,
-            environment_factory=self.world.factory,
-            tracker=self.tracker,
+            find_rewards(section.rewards) or None,
+            args=section.train.model_copy(update=self._stage_settings("grpo")),
+            train_dataset=self._tasks(section),
+            environment_factory=self.world.factory if self.world is not None else None,
+            tracker=self,
         )
-        self.listener.stage_started("grpo", trainer.state.max_steps)
+        return self._train("grpo", trainer, target)
+
+    def _tasks(self, section: ReinforcementSection) -> Any:
+        if section.dataset is not None:
+            return rows_at(section.dataset, "grpo.dataset")
+        assert self.world is not None  # the recipe checks it
+        return self.world.tasks(derive(self.recipe.seed, "tasks"), section.tasks)
+
+    def _train(self, stage: str, trainer: SFTTrainer | GRPOTrainer, target: Path) -> Numbers:
+        self.listener.stage_started(stage, trainer.state.max_steps)
         trainer.train(resume_from_checkpoint=True)
         trainer.save_model(target)
         trainer.end()
+        latest: dict[str, Any] = {}
+        for line in self.folder.read_metrics(stage):
+            latest |= line.metrics
+        return {name: latest[name] for name in _TRAINING_NUMBERS if name in latest}
 
     def _stage_settings(self, stage: str) -> dict[str, Any]:
         return {
@@ -129,6 +186,7 @@ class RecipeRun:
         }
 
     def _write_summary(self) -> None:
+        self.noted = time.perf_counter()
         self.folder.write_summary(
             asked=self.recipe.model_dump(mode="json"),
             stages=self.results,
@@ -138,7 +196,8 @@ class RecipeRun:
 
 def start(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:
     """A fresh run; a folder that an earlier run left is kept under another name."""
-    world = find_world(resolved.value.world)
+    resolved = replace(resolved, value=with_absolute_paths(resolved.value))
+    world = _world(resolved.value)
     folder = RunFolder(run_path(resolved.value))
     set_aside(folder.path)
     folder.create()
@@ -147,13 +206,22 @@ def start(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> R
 
 
 def resume(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:
-    """Continue the run in the recipe's folder."""
+    """Continue the run in the recipe's folder, with settings that may have been changed since."""
     folder = RunFolder(saved_config(resolved.value).parent)
     summary: Mapping[str, Any] = folder.read_summary() or {}
     results = [StageResult.from_row(row) for row in summary.get("stages", ())]
     earlier = float(summary.get("wall_time_s") or 0.0)
-    world = find_world(resolved.value.world)
+    resolved = replace(resolved, value=with_absolute_paths(resolved.value))
+    world = _world(resolved.value)
+    folder.write_config(dump(resolved))
     return RecipeRun(resolved, world, folder, tracker, listener, results, earlier_s=earlier)
+
+
+def _world(recipe: Recipe) -> World | None:
+    """The environment, and whatever else is named, looked up before anything is built."""
+    if recipe.grpo is not None:
+        find_rewards(recipe.grpo.rewards)
+    return None if recipe.environment is None else find_environment(recipe.environment)
 
 
 def saved_config(recipe: Recipe) -> Path:

@@ -132,7 +132,7 @@ def demonstration(
     """
     if game.outcome.is_fault():
         raise UsageError(f"A game that ended in {game.outcome} teaches nothing: {game.error}")
-    messages = _opening(game)
+    messages = opening(game.row, game.observation)
     for turn in game.turns:
         messages.append(_spoken(turn.action, with_thoughts=with_thoughts))
         messages.append({"role": "tool", "name": turn.action.tool, "content": turn.content})
@@ -203,12 +203,13 @@ async def _take_turns(
     return Outcome.STOPPED_BY_ENVIRONMENT
 
 
-def _opening(game: PlayedGame) -> list[Message]:
-    prompt = game.row.get("prompt", "")
+def opening(row: Row, observation: Any) -> list[Message]:
+    """What a player reads first: the prompt, with what ``reset`` returned added to its end."""
+    prompt = row.get("prompt", "")
     asked: list[Message] = (
         [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     )
-    return merge_observation(asked, game.observation)
+    return merge_observation(asked, observation)
 
 
 def _spoken(action: PolicyAction, *, with_thoughts: bool) -> Message:

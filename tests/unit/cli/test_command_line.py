@@ -7,7 +7,7 @@ import corral as library
 from corral.cli import main as main_module
 from corral.cli.main import app
 
-COMMANDS = ["train", "eval", "play", "serve", "check", "init", "push", "list"]
+COMMANDS = ["train", "sft", "eval", "play", "serve", "check", "init", "push", "list"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -36,14 +36,14 @@ def test_a_command_line_that_makes_no_sense_ends_with_2_and_says_so(corral, argu
     assert ran.out == ""
 
 
-def test_an_interrupted_command_says_that_its_work_is_kept(corral, monkeypatch):
+def test_an_interrupted_command_says_so(corral, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("corral.worlds.find_world", interrupted)
+    monkeypatch.setattr("corral.recipes.environments.find_environment", interrupted)
     ran = corral("play", "echo")
     assert ran.code == 130
-    assert "--resume" in ran.err
+    assert ran.err == "Error: Interrupted.\n"
 
 
 def test_main_runs_the_command_of_the_process(monkeypatch, capsys):

@@ -149,3 +149,33 @@ def test_a_tool_without_a_docstring_is_named(corral, tmp_path):
     assert ran.code == 2
     assert "move" in ran.err
     assert "docstring" in ran.err
+
+
+GREETER = '''
+class Greeter:
+    """Greet."""
+
+    def reset(self, **kwargs) -> str:
+        return "Your name is Ann."
+
+    def greet(self, who: str) -> str:
+        """Greet somebody.
+
+        Args:
+            who: Whom.
+        """
+        return f"Hello {who}."
+
+
+def tasks(seed, count):
+    return [{"prompt": "Greet me. "}] * count
+'''
+
+
+@pytest.mark.parametrize("options", [["--policy", "random"], []])
+def test_prompt_and_first_observation_are_shown_glued_as_a_model_reads_them(
+    corral, tmp_path, options
+):
+    (tmp_path / "greeter.py").write_text(GREETER)
+    ran = corral("play", "greeter.py:Greeter", *options, stdin="\n")
+    assert "Greet me. Your name is Ann." in ran.err.splitlines()

@@ -15,7 +15,7 @@ def test_a_dry_run_prints_the_resolved_settings_and_writes_nothing(corral, tmp_p
     origins = [
         (line.partition("=")[0].strip(), line.rpartition("# ")[2]) for line in ran.out.splitlines()
     ]
-    assert {("seed", "--seed"), ("max_steps", "--set"), ("world", "recipe")} <= set(origins)
+    assert {("seed", "--seed"), ("max_steps", "--set"), ("environment", "recipe")} <= set(origins)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,14 +1,14 @@
 """The recipe smollm2-guess: what it says, without the weights it needs."""
 
 from corral.config import load
-from corral.recipes.catalogue import recipe_text
+from corral.recipes.catalogue import recipe_source
 from corral.recipes.recipe import PackagedModel, Recipe
 from corral.training.batching import plan_batches
 from corral.worlds import find_world
 
 
 def recipe() -> Recipe:
-    return load(recipe_text("smollm2-guess"), [], Recipe).value
+    return load(recipe_source("smollm2-guess"), [], Recipe).value
 
 
 def test_it_resolves_to_a_warm_up_and_reinforcement_of_the_packaged_model() -> None:
@@ -37,7 +37,7 @@ def test_every_step_plays_tasks_that_the_run_has_not_played() -> None:
 
 def test_its_world_has_the_games_of_the_evaluation_and_the_player_of_the_warm_up() -> None:
     resolved = recipe()
-    world = find_world(resolved.world)
+    world = find_world(resolved.environment)
     assert len(world.evaluation_tasks(resolved.evaluation.games)) == resolved.evaluation.games
     assert resolved.sft is not None
     assert resolved.sft.policy in world.policies

@@ -1,0 +1,78 @@
+"""What a recipe names outside itself: environments, reward functions, rows of data."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from corral.env.registry import resolve
+from corral.errors import UsageError
+from corral.worlds import World, find_world, world_of
+
+if TYPE_CHECKING:
+    from corral.recipes.recipe import DataSection, Recipe
+
+
+def find_environment(spec: str) -> World:
+    """The world of a built-in name, ``module:Class``, ``path.py:Class``, or a server's URL.
+
+    Raises:
+        UsageError: There is none.
+        InfrastructureFault: The server does not answer.
+    """
+    if "://" not in spec:
+        return find_world(spec)
+    from corral.serve.client.remote import RemoteEnvironment
+
+    return world_of(RemoteEnvironment(spec), name=spec)
+
+
+def find_rewards(specs: Sequence[str]) -> list[Callable[..., Any]]:
+    """The functions that ``path.py:function`` or ``module:function`` name."""
+    return [_reward(spec) for spec in specs]
+
+
+def _reward(spec: str) -> Callable[..., Any]:
+    if ":" not in spec:
+        raise UsageError(
+            f"grpo.rewards: {spec!r} names no function. Write path.py:function or module:function."
+        )
+    try:
+        return resolve(spec, what="function")
+    except UsageError as error:
+        raise UsageError(f"grpo.rewards: {error}") from error
+
+
+def rows_at(section: "DataSection", name: str) -> Sequence[Mapping[str, Any]]:
+    """The rows of a recipe's data."""
+    from corral.training.data_files import RowStream, open_rows
+
+    found = open_rows(section.path, name=name, split=section.split, config=section.config)
+    return list(found) if isinstance(found, RowStream) else found
+
+
+def with_absolute_paths(recipe: "Recipe") -> "Recipe":
+    """The recipe with files and folders named from the root, so that it runs from anywhere."""
+    changed = recipe.model_copy(deep=True)
+    if changed.environment is not None:
+        changed.environment = _absolute_spec(changed.environment)
+    if changed.model.kind == "path":
+        changed.model.path = _absolute(changed.model.path)
+    sections: list[Any] = [changed.sft, changed.grpo, changed.evaluation]
+    for section in filter(None, sections):
+        for name in ("dataset", "eval_dataset"):
+            data = getattr(section, name, None)
+            if data is not None:
+                data.path = _absolute(data.path)
+    if changed.grpo is not None:
+        changed.grpo.rewards = [_absolute_spec(spec) for spec in changed.grpo.rewards]
+    return changed
+
+
+def _absolute(path: str) -> str:
+    found = Path(path).expanduser()
+    return str(found.absolute()) if found.exists() else path
+
+
+def _absolute_spec(spec: str) -> str:
+    place, _, name = spec.rpartition(":")
+    return f"{_absolute(place)}:{name}" if place.endswith(".py") else spec

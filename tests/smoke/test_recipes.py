@@ -1,0 +1,261 @@
+"""Whole runs without a script: recipes with files of one's own, and fine-tuning by a command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from corral.cli.main import app
+from corral.recipes.recipe import Recipe
+from corral.serve.ports import free_port
+from support.served_command import serving
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning:torch.*"),
+    pytest.mark.timeout(240),
+]
+
+GAME = '''
+class Sum:
+    """Add numbers up."""
+
+    def reset(self, start: int, **kwargs) -> str:
+        self.total = start
+        return f" Start at {start}."
+
+    def add(self, n: int) -> int:
+        """Add a number.
+
+        Args:
+            n: The number.
+        """
+        self.total += n
+        return self.total
+'''
+REWARDS = """
+def reached(environments, goal, **kwargs):
+    return [float(env.total == want) for env, want in zip(environments, goal)]
+
+
+def short(completion_ids, **kwargs):
+    return [-float(len(ids)) for ids in completion_ids]
+"""
+RECIPE: dict[str, Any] = {
+    "name": "sums",
+    "environment": "game.py:Sum",
+    "model": "tiny",
+    "grpo": {
+        "dataset": "goals.jsonl",
+        "rewards": ["rewards.py:reached", "rewards.py:short"],
+        "train": {
+            "max_steps": 1,
+            "num_generations": 2,
+            "per_device_train_batch_size": 2,
+            "max_completion_length": 8,
+            "reward_weights": [1.0, 0.5],
+        },
+    },
+    "evaluation": {"games": 1},
+}
+TALKS = [
+    {
+        "messages": [
+            {"role": "user", "content": f"Double {n}."},
+            {"role": "assistant", "content": f"{2 * n}."},
+        ]
+    }
+    for n in range(6)
+]
+Corral = Callable[..., Result]
+
+
+@pytest.fixture
+def corral(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Corral:
+    """Runs the command line in a folder with a model, a game, rewards and data."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "tiny").symlink_to(model_folder)
+    (tmp_path / "game.py").write_text(GAME)
+    (tmp_path / "rewards.py").write_text(REWARDS)
+    goals = [{"prompt": "Reach the goal.", "start": n, "goal": n + 3} for n in range(4)]
+    (tmp_path / "goals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in goals))
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TALKS))
+    (tmp_path / "sums.yaml").write_text(yaml.safe_dump(RECIPE))
+
+    def run(*arguments: str, code: int = 0) -> Result:
+        result = CliRunner().invoke(app, list(arguments), input="")
+        assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
+        return result
+
+    return run
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "summary.json").read_text())
+
+
+def test_a_recipe_plays_a_file_s_environment_on_a_file_s_rows_for_a_file_s_rewards(
+    corral: Corral, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = corral("train", "sums.yaml", "--json")
+    run = tmp_path / "runs" / "sums"
+    (base, grpo) = json.loads(ran.stdout)["stages"]
+    assert (base["name"], grpo["name"]) == ("base", "grpo")
+    # reached is 0 and short at least -8; an untrained model never reaches a goal.
+    assert -4 <= grpo["mean_reward"] < 0
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert {"rewards/reached/mean", "rewards/short/mean"} <= set(lines[0]["metrics"])
+    settings = tomllib.loads((run / "config.toml").read_text())
+    assert settings["environment"] == f"{tmp_path}/game.py:Sum"
+    assert settings["grpo"]["dataset"]["path"] == f"{tmp_path}/goals.jsonl"
+    assert settings["grpo"]["rewards"][0] == f"{tmp_path}/rewards.py:reached"
+
+    # The run folder stands for itself, wherever one is.
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    played = corral("eval", str(run), "--games", "2", "--json")
+    assert json.loads(played.stdout)["games"] == 2
+    before = summary(run)["wall_time_s"]
+    more = "grpo.train.max_steps=2"
+    stages = json.loads((run / "summary.json").read_text())
+    stages["stages"] = stages["stages"][:1]  # as if the run had been killed in its last stage
+    (run / "summary.json").write_text(json.dumps(stages))
+    config = str(run / "config.toml")
+    corral("train", config, "--output", str(run), "--resume", "--set", more)
+    assert summary(run)["wall_time_s"] > before
+    text = (run / "config.toml").read_text()
+    assert tomllib.loads(text)["grpo"]["train"]["max_steps"] == 2
+    origins = {
+        line.partition(" = ")[0]: line.rpartition("# ")[2]
+        for line in text.splitlines()
+        if " = " in line
+    }
+    assert (origins["max_steps"], origins["num_generations"]) == ("--set", "recipe")
+    assert origins["temperature"] == "default"
+    assert len((run / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_sft_by_a_command(corral: Corral, tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("max_steps: 2\nlearning_rate: 1e-2\neval_steps: 1\n")
+    arguments = ["sft", "tiny", "talks.jsonl", "--eval-dataset", "talks.jsonl"]
+    arguments += ["--config", "settings.yaml", "--set", "assistant_only_loss=true", "--seed", "5"]
+    resolved = tomllib.loads(corral(*arguments, "--dry-run").stdout)
+    assert resolved["sft"]["train"]["learning_rate"] == 0.01
+    ran = corral(*arguments, "--set", "eval_strategy=steps", "--json")
+    result = json.loads(ran.stdout)
+    assert result["run"] == "runs/tiny-sft"
+    run = tmp_path / result["run"]
+    (_, sft) = result["stages"]
+    assert sft["eval_loss"] < 6
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    losses = [line["metrics"]["eval_loss"] for line in lines if "eval_loss" in line["metrics"]]
+    assert len(losses) == 2
+    assert losses[1] < losses[0]
+    assert (run / "report.html").is_file()
+    assert (run / "models" / "sft" / "config.json").is_file()
+    # Finished stages are kept; the recipe in the folder says all there is to know.
+    again = corral("train", str(run / "config.toml"), "--output", str(run), "--resume", "--json")
+    assert json.loads(again.stdout)["stages"] == result["stages"]
+
+
+def test_an_environment_may_be_a_url(corral: Corral, tmp_path: Path) -> None:
+    port = free_port()
+    with serving(["corral", "serve", "echo", "--port", str(port)], port) as url:
+        changes = [f"environment={url}", "grpo.rewards=[]", "grpo.train.reward_weights=none"]
+        options = [part for change in changes for part in ("--set", change)]
+        ran = corral("train", "sums.yaml", *options, "--json")
+    (_, grpo) = json.loads(ran.stdout)["stages"]
+    assert grpo["games"] == 1
+    assert grpo["faults"] == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGTERM"), reason="no such signal here")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_run_that_is_told_to_stop_says_how_to_go_on(
+    corral: Corral, tmp_path: Path, name: str
+) -> None:
+    command = [sys.executable, "-m", "corral.cli.main", "sft", "tiny", "talks.jsonl"]
+    options = ["--set", "max_steps=100000", "--output", "runs/my run"]
+    process = subprocess.Popen(
+        [*command, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"COLUMNS": "100"},
+    )
+    metrics = tmp_path / "runs" / "my run" / "metrics.jsonl"
+    while not metrics.is_file():
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        time.sleep(0.1)
+    process.send_signal(getattr(signal, name))
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == (143 if name == "SIGTERM" else 130)
+    assert f"{'Stopped by SIGTERM' if name == 'SIGTERM' else 'Interrupted'}. Finished work" in told
+    assert "corral sft tiny talks.jsonl --output 'runs/my run' --resume" in told
+    assert "Traceback" not in told
+    assert summary(metrics.parent)["wall_time_s"] > 0
+    goes_on = ["--output", "runs/my run", "--resume", "--set", "max_steps=1", "--json"]
+    assert json.loads(corral("sft", "tiny", "talks.jsonl", *goes_on).stdout)["stages"][1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["environment=game.py:Sums"], "'Sums' does not exist in"),
+        (["environment=none"], "sft"),
+        (["grpo.rewards=['rewards.py:reachd']"], "grpo.rewards: 'reachd' does not exist in"),
+        (["grpo.rewards=['rewards.py:reachd']"], "rewards.py:reached"),
+        (["grpo.rewards=['reached']"], "'reached' names no function. Write path.py:function"),
+        (["grpo.dataset=gaols.jsonl"], "grpo.dataset='gaols.jsonl' does not exist"),
+        (
+            ["grpo.dataset.path=goals.jsonl", "grpo.dataset.split=test"],
+            "is a file, which has no split",
+        ),
+        (["model=./tiney"], "model='./tiney' does not exist"),
+        (["environment=none", "grpo.rewards=[]"], "grpo without an environment needs a dataset"),
+    ],
+)
+def test_what_a_recipe_names_and_is_not_there_is_told(
+    corral: Corral, changes: list[str], words: str
+) -> None:
+    if changes == ["environment=none"]:
+        changes, words = [*changes, "sft.games=3"], "sft has neither a dataset nor an environment"
+    options = [part for change in changes for part in ("--set", change)]
+    ran = corral("train", "sums.yaml", *options, code=2)
+    assert words in ran.stderr.replace("\n", " ")
+
+
+def test_yaml_that_is_no_recipe_is_told(corral: Corral, tmp_path: Path) -> None:
+    for text, words in (
+        ("name: [", "bad.yaml is not valid YAML"),
+        ("- name", "bad.yaml holds a list: give settings by name"),
+        (
+            "name: x\nmodel: tiny\nenvironmet: echo",
+            "there is no setting 'environmet'. Did you mean",
+        ),
+    ):
+        (tmp_path / "bad.yaml").write_text(text)
+        assert words in corral("train", "bad.yaml", code=2).stderr.replace("\n", " ")
+
+
+def test_data_alone_is_a_recipe_too(corral: Corral) -> None:
+    recipe = Recipe.model_validate(
+        {"name": "x", "model": "tiny", "sft": {"dataset": "talks.jsonl"}}
+    )
+    assert recipe.sft is not None
+    assert recipe.sft.train.assistant_only_loss is False
+    games = {"name": "x", "model": "tiny", "environment": "echo", "sft": {"games": 3}}
+    imitated = Recipe.model_validate(games)
+    assert imitated.sft is not None
+    assert imitated.sft.train.assistant_only_loss is True
