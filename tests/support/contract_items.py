@@ -130,7 +130,6 @@ DIFFERS = {
 """Where Corral decides otherwise on purpose; docs/coming-from-trl.md says why."""
 
 LATER = {
-    2: "in work: options of the configuration",
     3: "in work: options of the constructor",
     4: "in work: options of the constructor",
     30: "in work: models that see images",

@@ -15,8 +15,9 @@ import torch
 
 from corral import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from corral.records import Sample
-from corral.training.learner import Learner, make_accelerator
+from corral.training.learner import Learner
 from corral.training.policy_step import PolicyStep
+from corral.training.processes import make_accelerator
 from corral.training.reference import Reference
 from support.tiny_models import tiny_model, tiny_tokenizer
 
@@ -45,7 +46,7 @@ def weights(model: Any) -> torch.Tensor:
 
 def policy_steps(share: list[list[int]], **options: Any) -> dict[str, Any]:
     """Two steps on six uneven rows; ``share`` says which rows each of two processes has."""
-    state = make_accelerator()
+    state = make_accelerator(GRPOConfig())
     every = rows([40, 3, 5, 4, 3, 6])
     chosen = [every[place] for place in share[state.process_index]]
     own = every if state.num_processes == 1 else chosen
@@ -96,7 +97,7 @@ def reward(completion_ids: Any, number: list[int], log_metric: Any, **kwargs: An
 
 
 def grpo(folder: str, **options: Any) -> dict[str, Any]:
-    processes = make_accelerator().num_processes
+    processes = make_accelerator(GRPOConfig()).num_processes
     names = ["half", "other"]
     trainer = GRPOTrainer(
         tiny_model(TOKENIZER),
@@ -135,7 +136,7 @@ def grpo(folder: str, **options: Any) -> dict[str, Any]:
 
 
 def sft(folder: str) -> dict[str, Any]:
-    processes = make_accelerator().num_processes
+    processes = make_accelerator(GRPOConfig()).num_processes
     talk = [{"prompt": "Hi.", "completion": "word " * (1 + 5 * (n % 2))} for n in range(5)]
     trainer = SFTTrainer(
         tiny_model(TOKENIZER),
@@ -160,7 +161,7 @@ def sft(folder: str) -> dict[str, Any]:
 
 def main(out: Path) -> None:
     uneven = [[0], [1, 2, 3, 4, 5]]
-    assert make_accelerator().num_processes == int(os.environ.get("WORLD_SIZE", "1"))
+    assert make_accelerator(GRPOConfig()).num_processes == int(os.environ.get("WORLD_SIZE", "1"))
     with tempfile.TemporaryDirectory() as folder:
         found = {
             "uneven rows": policy_steps(uneven),
@@ -172,9 +173,9 @@ def main(out: Path) -> None:
             "grpo, batch scale": grpo(folder + "/batch", scale_rewards="batch", num_iterations=2),
             "sft": sft(folder + "/sft"),
         }
-    if make_accelerator().is_main_process:
+    if make_accelerator(GRPOConfig()).is_main_process:
         torch.save(found, out)
-    make_accelerator().end_training()
+    make_accelerator(GRPOConfig()).end_training()
 
 
 if __name__ == "__main__":

@@ -6,14 +6,19 @@ weights, optimiser moments and the step are all there is to save.
 """
 
 import json
+import logging
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
+
+from corral.training.restoring import read_checkpoint, restore
+
+logger = logging.getLogger(__name__)
 
 PREFIX = "checkpoint-"
 _DRAFT, _GONE = ".draft-", ".gone-"
@@ -36,7 +41,16 @@ def save_checkpoint(
     save_file(_trainable_tensors(model), draft / "model.safetensors")
     tensors, groups = _flatten_optimizer(optimizer)
     save_file(tensors, draft / "optimizer.safetensors")
-    text = json.dumps({"step": step, "optimizer_groups": groups, **state}, indent=1, default=str)
+    text = json.dumps(
+        {
+            "step": step,
+            "optimizer": type(optimizer).__name__,
+            "optimizer_groups": groups,
+            **state,
+        },
+        indent=1,
+        default=str,
+    )
     (draft / "state.json").write_text(text, encoding="utf-8")
     _flush_to_disk(draft)
     if target.exists():
@@ -50,20 +64,18 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, *, model: nn.Module, optimizer: torch.optim.Optimizer
 ) -> dict[str, Any]:
-    """Restore weights and optimiser in place; returns the state that was saved with them."""
-    state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-    own = _trainable_parameters(model)
-    saved = load_file(path / "model.safetensors")
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(saved[name])
-    tensors = load_file(path / "optimizer.safetensors")
-    moments: dict[int, dict[str, torch.Tensor]] = {}
-    for name, tensor in tensors.items():
-        index, _, field = name.partition(".")
-        moments.setdefault(int(index), {})[field] = tensor
-    optimizer.load_state_dict({"state": moments, "param_groups": state["optimizer_groups"]})
-    return state
+    """Restore weights and optimiser in place; returns the state that was saved with them.
+
+    Raises:
+        UsageError: There is no checkpoint, it is damaged, or it is of another model.
+    """
+    saved = read_checkpoint(path)
+    changed = restore(saved, _trainable_parameters(model), optimizer)
+    if changed:
+        logger.warning(
+            "%s was saved with other settings; the present ones count: %s", path, "; ".join(changed)
+        )
+    return dict(saved.state)
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -47,10 +47,11 @@ from corral.training.exchange import advantages_over_processes, means_over_proce
 from corral.training.generation import Generation, slices_of
 from corral.training.grpo_config import GRPOConfig
 from corral.training.hub import HubUploads
-from corral.training.learner import Learner, make_accelerator
+from corral.training.learner import Learner
 from corral.training.loop import Callback, Loop
 from corral.training.models import chat_format, load_model, load_tokenizer, with_adapter
 from corral.training.policy_step import PolicyStep
+from corral.training.processes import make_accelerator
 from corral.training.reference import Reference
 from corral.training.rollout_func import play_with, refuse_what_does_not_fit
 from corral.training.run_settings import check_evaluation, run_settings
@@ -128,7 +129,7 @@ class GRPOTrainer(ScriptView, Trainer):
     ) -> None:
         self.args, folder = run_settings(args or GRPOConfig(), _default_output(model))
         self.eval_dataset = eval_dataset
-        check_evaluation(self.args, eval_dataset, make_accelerator().num_processes)
+        check_evaluation(self.args, eval_dataset, make_accelerator(self.args).num_processes)
         refuse_what_does_not_fit(rollout_func, environment_factory, tools)
         self.environment_kinds = _environment_kinds(environment_factory, tools)
         self.reward_funcs = reward_functions(reward_funcs, self.args.reward_weights)
@@ -137,10 +138,12 @@ class GRPOTrainer(ScriptView, Trainer):
         for data in evaluation_sets(eval_dataset).values():
             self._evaluation_tasks(data)
         # Before the model is loaded: numbers that do not fit together should not take minutes.
-        self.plan = plan_batches(self.args, make_accelerator().num_processes)
-        self.processing_class = load_tokenizer(model, processing_class)
+        self.plan = plan_batches(self.args, make_accelerator(self.args).num_processes)
+        self.processing_class = load_tokenizer(
+            model, processing_class, trust_remote_code=self.args.trust_remote_code
+        )
         self.model = with_adapter(
-            load_model(model, self.args.model_init_kwargs), peft_config, self.args.seed
+            load_model(model, self.args.loading_kwargs()), peft_config, self.args.seed
         )
         schemas = _schemas(self.environment_kinds, tools)
         self.chat = chat_format(
@@ -152,6 +155,7 @@ class GRPOTrainer(ScriptView, Trainer):
             rows,
             per_generation=self.plan.tasks,
             seed=self.args.seed,
+            order_seed=self.args.data_seed,
             is_shuffled=self.args.shuffle_dataset,
         )
         self.state = TrainerState(max_steps=self._planned_steps())

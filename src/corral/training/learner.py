@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -28,7 +27,11 @@ from corral.records import Sample
 from corral.rollout.seeds import derive
 from corral.training.checkpoint import drop_checkpoints_after, load_checkpoint, save_checkpoint
 from corral.training.models import disable_dropout, train_last_blocks
-from corral.training.optimization import OptimizationConfig, make_optimizer, rate_schedule
+from corral.training.optimization import OptimizationConfig
+from corral.training.optimizers import make_optimizer
+from corral.training.processes import make_accelerator
+from corral.training.schedules import rate_schedule
+from corral.training.weights import check_weights
 
 logger = logging.getLogger(__name__)
 
@@ -103,9 +106,10 @@ class Learner:
         self.model = model
         self.config = config
         self.step = 0
-        self.accelerator = make_accelerator()
+        self.accelerator = make_accelerator(config)
+        check_weights(model)
         if _derived(config.gradient_checkpointing, self.accelerator):
-            _enable_gradient_checkpointing(model)
+            _enable_gradient_checkpointing(model, config.gradient_checkpointing_kwargs)
         if getattr(config, "disable_dropout", False):
             disable_dropout(model)
         if config.trained_blocks is not None:
@@ -277,13 +281,6 @@ class Learner:
         return StepNumbers(loss=total, grad_norm=grad_norm, learning_rate=rate)
 
 
-def make_accelerator() -> Accelerator:
-    """Join the processes of the run, if there are several; cheap, and the same each time."""
-    # Buffers are constants here (rotary frequencies); to broadcast them before a forward pass would
-    # hang where processes make different numbers of passes.
-    return Accelerator(kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False)])
-
-
 def _nothing() -> None:
     """What happens around an update when nobody asked for anything."""
 
@@ -296,7 +293,8 @@ def _synchronised_on(accelerator: Accelerator, model: nn.Module, is_last: bool) 
     return nullcontext() if is_last else accelerator.no_sync(model)
 
 
-def _enable_gradient_checkpointing(model: nn.Module) -> None:
-    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})  # type: ignore[operator]
+def _enable_gradient_checkpointing(model: nn.Module, options: Mapping[str, Any]) -> None:
+    kwargs = {"use_reentrant": False, **options}
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)  # type: ignore[operator]
     if hasattr(model, "enable_input_require_grads"):
         model.enable_input_require_grads()  # type: ignore[operator]

@@ -27,7 +27,8 @@ def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) ->
         UsageError: There is no model at that path and no hub answers to that id.
     """
     if isinstance(model, nn.Module):
-        if init_kwargs:
+        # A script may allow remote code although the model is there already.
+        if set(init_kwargs) - {"trust_remote_code"}:
             raise UsageError(
                 f"model_init_kwargs={dict(init_kwargs)!r} with a model that is already loaded: "
                 "pass them to from_pretrained yourself, or give the model's path."
@@ -39,7 +40,9 @@ def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) ->
     return _from_pretrained(AutoModelForCausalLM, model, kwargs)
 
 
-def load_tokenizer(model: str | Path | nn.Module, tokenizer: Any | None) -> Any:
+def load_tokenizer(
+    model: str | Path | nn.Module, tokenizer: Any | None, *, trust_remote_code: bool = False
+) -> Any:
     """``tokenizer`` itself, or the one beside the model; a missing pad token becomes eos."""
     if tokenizer is None:
         name = model if isinstance(model, str | Path) else getattr(model, "name_or_path", "")
@@ -48,7 +51,7 @@ def load_tokenizer(model: str | Path | nn.Module, tokenizer: Any | None) -> Any:
                 "The model is an object without a path, so its tokenizer can't be found: pass "
                 "processing_class=tokenizer."
             )
-        tokenizer = _from_pretrained(AutoTokenizer, name, {})
+        tokenizer = _from_pretrained(AutoTokenizer, name, {"trust_remote_code": trust_remote_code})
     found: Any = tokenizer
     if found.pad_token is None:
         found.pad_token = found.eos_token

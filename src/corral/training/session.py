@@ -9,6 +9,7 @@ from typing import Any
 from corral.track import JsonlTracker, RunFolder, Tracker, combine, set_aside
 from corral.training.checkpoint import checkpoints, step_of
 from corral.training.learner import Learner
+from corral.training.restoring import DamagedCheckpointError
 from corral.training.saving import HasTemplate, save_pretrained
 from corral.training.state import TrainerState
 
@@ -71,17 +72,32 @@ class Session:
             )
         self._learner.accelerator.wait_for_everyone()
         self.run_folder.create()
-        if wanted is True:
-            found = checkpoints(self.checkpoint_folder)
-            wanted = found[-1] if found else None
+        saved = self._load_newest() if wanted is True else None
         if isinstance(wanted, str | Path):
             saved = self._learner.load(Path(wanted))
+        if saved is not None:
             self.state.global_step = self._learner.step
             self.state.num_tokens = saved["num_tokens"]
         self._learner.start_over(self.checkpoint_folder)
         if self._is_main:
             self.run_folder.truncate_after(self.stage, self.state.global_step)
         return saved
+
+    def _load_newest(self) -> dict[str, Any] | None:
+        """Load the newest checkpoint that is whole; None: there are none.
+
+        Raises:
+            DamagedCheckpointError: There are some, and none is whole.
+        """
+        found = checkpoints(self.checkpoint_folder)
+        for path in reversed(found):
+            try:
+                return self._learner.load(path)
+            except DamagedCheckpointError as error:
+                if path == found[0]:
+                    raise
+                logger.warning("%s. The one before is taken.", error)
+        return None
 
     def save_if_due(self, every: int, *, steps_at_once: int = 1) -> None:
         """Save at the first step that reaches a multiple of ``every`` (0: never).
@@ -94,8 +110,8 @@ class Session:
             self.save()
 
     def finish(self) -> None:
-        """Make sure that the last step has a checkpoint."""
-        if not self.is_saved():
+        """Make sure that the last step has a checkpoint, unless none is wanted."""
+        if self._learner.config.save_strategy != "no" and not self.is_saved():
             self.save()
 
     def is_saved(self) -> bool:

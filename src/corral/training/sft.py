@@ -17,9 +17,11 @@ from torch import nn
 from corral.errors import UsageError
 from corral.records import Sample
 from corral.track import RunFolder, Tracker
+from corral.training.cadence import steps_between
 from corral.training.data_files import RowStream, open_rows
-from corral.training.learner import Learner, make_accelerator
+from corral.training.learner import Learner
 from corral.training.models import load_model, load_tokenizer, with_adapter
+from corral.training.processes import make_accelerator
 from corral.training.session import Session
 from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
@@ -77,18 +79,20 @@ class SFTTrainer:
         _check_options(args, eval_dataset, formatting_func)
         # Before the model is loaded: data that cannot be read should not take minutes.
         rows = open_rows(train_dataset)
-        if isinstance(rows, RowStream) and args.eval_strategy == "epoch":
-            raise UsageError(
-                'eval_strategy="epoch" with a stream, which has no epochs: use "steps".'
-            )
-        self.processing_class = prepared_tokenizer(load_tokenizer(model, processing_class), args)
-        loaded = load_model(model, args.model_init_kwargs)
+        for name in ("eval_strategy", "save_strategy"):
+            if isinstance(rows, RowStream) and getattr(args, name) == "epoch":
+                raise UsageError(f'{name}="epoch" with a stream, which has no epochs: use "steps".')
+        tokenizer = load_tokenizer(
+            model, processing_class, trust_remote_code=args.trust_remote_code
+        )
+        self.processing_class = prepared_tokenizer(tokenizer, args)
+        loaded = load_model(model, args.loading_kwargs())
         self.model = with_adapter(loaded, peft_config, args.seed)
         if args.eos_token is not None:
             stop_at_eos(loaded, self.processing_class)
         self.encoder = RowEncoder(self.processing_class, self.model, args, formatting_func)
         per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
-        per_step = per_process * make_accelerator().num_processes
+        per_step = per_process * make_accelerator(args).num_processes
         self.batches = batches_of(rows, self.encoder, args, per_step=per_step)
         self.evaluation = evaluation_sets(eval_dataset, self.encoder, args)
         is_packed = args.packing or args.padding_free
@@ -119,7 +123,7 @@ class SFTTrainer:
             losses.append(self._step(self._rows(self.state.global_step)))
             if self._is_evaluation_due():
                 self.evaluate()
-            self.session.save_if_due(self.args.save_steps)
+            self.session.save_if_due(self._steps_between_saves())
         self.session.finish()
         return self.state.output(losses)
 
@@ -186,6 +190,14 @@ class SFTTrainer:
                 per_epoch = self.batches.steps_per_epoch
                 assert per_epoch is not None  # checked at construction
                 return step % per_epoch == 0 or step == last
+
+    def _steps_between_saves(self) -> int:
+        return steps_between(
+            self.args.save_strategy,
+            self.args.save_steps,
+            total=self.state.max_steps,
+            steps_per_epoch=self.batches.steps_per_epoch or 0,
+        )
 
     def _planned_steps(self) -> int:
         if self.args.max_steps > 0:

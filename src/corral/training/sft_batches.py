@@ -21,7 +21,7 @@ class ListedBatches:
     def __init__(self, blocks: Sequence[Block], per_step: int, args: SFTConfig) -> None:
         self.blocks = blocks
         self.per_step = per_step
-        self._seed = args.seed
+        self._seed = args.seed if args.data_seed is None else args.data_seed
         self._is_random = args.train_sampling_strategy == "random"
 
     @property
@@ -135,7 +135,8 @@ def batches_of(
         source = BlockSource(rows, encoder, args, packing=args.packing, name=name)
         return StreamedBatches(source, per_step)
     if args.shuffle_dataset:
-        rows = shuffled(rows, args.seed, "dataset")
+        seed = args.seed if args.data_seed is None else args.data_seed
+        rows = shuffled(rows, seed, "dataset")
     return ListedBatches(
         blocks_of(rows, encoder, args, packing=args.packing, name=name), per_step, args
     )

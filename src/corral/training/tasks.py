@@ -25,6 +25,7 @@ class TaskSource:
         per_generation: int,
         seed: int,
         is_shuffled: bool,
+        order_seed: int | None = None,
     ) -> None:
         if not rows:
             raise UsageError("train_dataset has no rows: give at least one task.")
@@ -35,7 +36,7 @@ class TaskSource:
         self._seed = seed
         self._is_shuffled = is_shuffled
         self._orders: list[list[int]] = []
-        self._generator = torch.Generator().manual_seed(seed)
+        self._generator = torch.Generator().manual_seed(seed if order_seed is None else order_seed)
 
     @property
     def generations_per_epoch(self) -> int:

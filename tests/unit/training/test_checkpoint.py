@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from corral.training import checkpoint
@@ -69,7 +70,7 @@ def test_only_what_is_trained_is_saved_and_no_pickle(tmp_path: Path) -> None:
         "optimizer.safetensors",
         "state.json",
     ]
-    assert list(checkpoint.load_file(path / "model.safetensors")) == ["embed.weight"]
+    assert list(load_file(path / "model.safetensors")) == ["embed.weight"]
 
 
 def test_the_newest_are_kept(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_copies_remember_what_was_accepted() -> None:
 
 def test_another_name_of_a_field_is_the_field() -> None:
     values = {"correction": False, "mode": "token_mask", "max": 2.5, "min": 0.5, "cap": 2.0}
+    values |= {"checkpointing": True, "kwargs": {"use_reentrant": True}}
     for name, field in GRPOConfig.OTHER_NAMES.items():
         value: Any = values[name.rpartition("_")[2]]
         config = GRPOConfig(**{name: value})

@@ -5,9 +5,13 @@ import pytest
 import torch
 from torch import nn
 
+from corral.errors import UsageError
 from corral.training import GRPOConfig, SFTConfig
-from corral.training.optimization import make_optimizer, rate_schedule
+from corral.training.cadence import steps_between
+from corral.training.optimizers import make_optimizer
 from corral.training.policy_step import loss_options
+from corral.training.processes import make_accelerator
+from corral.training.schedules import SCHEDULES, rate_schedule
 
 
 def rates(steps: int, **options: Any) -> list[float]:
@@ -31,6 +35,59 @@ def test_the_rate_may_be_constant_or_a_cosine() -> None:
     assert rates(3, lr_scheduler_type="constant") == [1.0, 1.0, 1.0]
     cosine = [0.5 * (1 + math.cos(math.pi * step / 4)) for step in range(4)]
     assert rates(4, lr_scheduler_type="cosine") == pytest.approx(cosine)
+
+
+def test_every_schedule_is_a_function_of_the_step() -> None:
+    for name in SCHEDULES:
+        kwargs = {"warmup_stable_decay": {"num_decay_steps": 3}}.get(name, {})
+        kwargs |= {"min_lr_rate": 0.1} if name.endswith("min_lr") else {}
+        options: dict[str, Any] = {"lr_scheduler_type": name, "lr_scheduler_kwargs": kwargs}
+        made = rates(8, learning_rate=1e-3, warmup_steps=2, **options)
+        assert all(0 <= rate <= 1 for rate in made), name
+        assert (made[0] == 1) == (name == "constant")
+        assert max(made[2:]) > 0.9, name
+
+
+def test_a_schedule_reads_its_own_numbers_and_the_rate_it_starts_from() -> None:
+    ends = {"lr_end": 5e-4, "power": 1.0}
+    made = rates(2, lr_scheduler_type="polynomial", lr_scheduler_kwargs=ends, learning_rate=1e-3)
+    assert made == pytest.approx([1.0, 0.75])
+    with pytest.raises(UsageError, match=r"'linear' with lr_scheduler_kwargs={'min_lr': 1}"):
+        rates(2, lr_scheduler_kwargs={"min_lr": 1})
+    with pytest.raises(UsageError, match="'reduce_lr_on_plateau' is refused: it follows a metric"):
+        GRPOConfig(lr_scheduler_type="reduce_lr_on_plateau")
+
+
+def test_a_warmup_below_one_step_is_a_share() -> None:
+    expected = [0.0, 0.5, 1.0, 1.0]
+    assert rates(4, lr_scheduler_type="constant_with_warmup", warmup_steps=0.5) == expected
+
+
+def test_an_optimizer_that_is_not_there_is_told_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match=r"optim='adamw_bnb_8bit': choose one of adamw_torch, .*"):
+        GRPOConfig(optim="adamw_bnb_8bit")
+    made = make_optimizer(nn.Linear(2, 2), GRPOConfig(optim="adafactor", learning_rate=0.5))
+    assert made.defaults["relative_step"] is False
+    assert made.param_groups[0]["lr"] == 0.5
+
+
+def test_what_happens_now_and_then_happens_when_asked() -> None:
+    numbers: dict[str, Any] = {"total": 30, "steps_per_epoch": 7}
+    assert steps_between("no", 5, **numbers) == 0
+    assert steps_between("steps", 5, **numbers) == 5
+    assert steps_between("steps", 0.25, **numbers) == 8
+    assert steps_between("steps", 0, **numbers) == 0
+    assert steps_between("epoch", 5, **numbers) == 7
+    assert steps_between("epoch", 5, total=1, steps_per_epoch=0.2) == 1
+
+
+def test_processes_are_joined_as_configured() -> None:
+    options: dict[str, Any] = {"ddp_timeout": 60, "ddp_bucket_cap_mb": 3, "ddp_static_graph": True}
+    made = make_accelerator(GRPOConfig(use_cpu=True, **options))
+    assert made.device.type == "cpu"
+    assert made.init_handler.timeout.total_seconds() == 60
+    ddp = made.ddp_handler.to_kwargs()
+    assert ddp == {"broadcast_buffers": False, "bucket_cap_mb": 3, "static_graph": True}
 
 
 def test_the_rate_at_a_step_does_not_depend_on_the_steps_before() -> None:

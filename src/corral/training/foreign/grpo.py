@@ -62,6 +62,39 @@ GRPO_SETTINGS: Mapping[str, ForeignSetting] = {
         reason="a balance loss over micro-batches would depend on where they are cut",
         instead="Leave it out, and freeze the router or train an adapter that spares it.",
     ),
+    "cast_lm_head_to_fp32": ForeignSetting(
+        default=False,
+        reason="the head computes in the type of its weights",
+        instead="Load the model with dtype=torch.float32.",
+    ),
+    "sync_ref_model": ForeignSetting(
+        default=False,
+        reason="the reference stays the model that training began with",
+        instead="Lower beta, or train in stages: each begins with a new reference.",
+    ),
+    "ref_model_mixup_alpha": ForeignSetting(
+        default=0.6, reason="the reference does not move", reading=Reading.NOTED
+    ),
+    "ref_model_sync_steps": ForeignSetting(
+        default=512, reason="the reference does not move", reading=Reading.NOTED
+    ),
+    "use_adaptive_entropy": ForeignSetting(
+        default=False,
+        reason="the weight of the entropy bonus stays what it is",
+        instead="Set entropy_coef.",
+    ),
+    "entropy_coef_min": ForeignSetting(
+        default=0.0, reason="the weight does not move", reading=Reading.NOTED
+    ),
+    "entropy_coef_max": ForeignSetting(
+        default=1.0, reason="the weight does not move", reading=Reading.NOTED
+    ),
+    "entropy_coef_delta": ForeignSetting(
+        default=0.005, reason="the weight does not move", reading=Reading.NOTED
+    ),
+    "entropy_target": ForeignSetting(
+        default=0.2, reason="the weight does not move", reading=Reading.NOTED
+    ),
     "max_prompt_length": ForeignSetting(
         default=None,
         reason="prompts are never cut",

@@ -18,6 +18,12 @@ SFT_SETTINGS: Mapping[str, ForeignSetting] = {
         reason="a balance loss over micro-batches would depend on where they are cut",
         instead="Leave it out, and freeze the router or train an adapter that spares it.",
     ),
+    "remove_unused_columns": ForeignSetting(
+        default=True,
+        harmless=(False,),
+        reason="columns that are not learned from are passed over",
+        instead="Leave it out.",
+    ),
     "dataset_kwargs": ForeignSetting(
         default=None,
         harmless=({},),
