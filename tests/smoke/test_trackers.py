@@ -61,6 +61,7 @@ def test_tensorboard_gets_training_and_evaluation(tmp_path: Path) -> None:
     assert TOKEN.encode() not in settings
 
 
+@pytest.mark.contract(44)
 def test_wandb_gets_numbers_and_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import wandb
 
@@ -92,6 +93,7 @@ def test_wandb_gets_numbers_and_the_table(tmp_path: Path, monkeypatch: pytest.Mo
     assert TOKEN.encode() not in run.read_bytes()
 
 
+@pytest.mark.contract(44)
 def test_trackio_gets_numbers_and_the_table(tmp_path: Path) -> None:
     home = tmp_path / "trackio"
     done = subprocess.run(

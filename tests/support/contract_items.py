@@ -136,7 +136,6 @@ LATER = {
     40: "in work: moving the reference model",
     41: "in work: comparison of whole steps",
     42: "in work: iterable data",
-    44: "in work: logs",
     45: "comes with asynchronous training",
     46: "comes with asynchronous training",
     47: "comes with training of harnesses",

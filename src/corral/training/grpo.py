@@ -53,6 +53,7 @@ from corral.training.models import chat_format, load_model, load_tokenizer, with
 from corral.training.policy_step import PolicyStep
 from corral.training.processes import make_accelerator
 from corral.training.reference import Reference
+from corral.training.reward_models import with_reward_models
 from corral.training.rollout_func import play_with, refuse_what_does_not_fit
 from corral.training.run_settings import check_evaluation, run_settings
 from corral.training.script_view import ScriptView
@@ -83,13 +84,16 @@ class GRPOTrainer(ScriptView, Trainer):
 
     Args:
         model: A folder, a hub id, or a loaded ``transformers`` model (which is trained in place).
-        reward_funcs: One function or several; see ``corral.rollout.score`` for what they get.
+        reward_funcs: One function or several; see ``corral.rollout.score`` for what they get. A
+            sequence classifier, or its folder or hub id, scores prompt and completion together.
             Optional when the environment has ``get_reward``.
         args: The configuration.
         train_dataset: Rows to play: a list of dicts or a map-style dataset. Optional with a single
             environment and ``max_steps``: the prompt is then what ``reset`` returns.
         eval_dataset: Rows to evaluate on, or several such data sets by name.
         processing_class: The tokenizer; None: the one beside the model.
+        reward_processing_classes: Tokenizers of reward models, one for each of ``reward_funcs``;
+            None: the one beside each model.
         callbacks: Callbacks of transformers, objects or classes; see ``corral.training.loop``.
         optimizers: An optimiser and a schedule instead of the configured ones.
         peft_config: Trains a LoRA adapter instead of the whole model.
@@ -111,16 +115,17 @@ class GRPOTrainer(ScriptView, Trainer):
     def __init__(
         self,
         model: str | Path | nn.Module,
-        reward_funcs: Callable[..., Any] | Sequence[Callable[..., Any]] | None = None,
+        reward_funcs: Callable[..., Any] | str | Path | Sequence[Any] | None = None,
         args: GRPOConfig | None = None,
         train_dataset: Any = None,
         eval_dataset: Any = None,
         *,
         processing_class: Any = None,
+        reward_processing_classes: Any = None,
         callbacks: Sequence[Callback] | None = None,
         optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
         peft_config: Any = None,
-        tools: Sequence[Callable[..., Any]] = (),
+        tools: Sequence[Callable[..., Any]] | None = None,
         environment_factory: Factory | Mapping[str, Factory] | None = None,
         rollout_func: RolloutFunction | None = None,
         engine: Engine | None = None,
@@ -129,10 +134,17 @@ class GRPOTrainer(ScriptView, Trainer):
     ) -> None:
         self.args, folder = run_settings(args or GRPOConfig(), _default_output(model))
         self.eval_dataset = eval_dataset
+        tools = tools or ()
         check_evaluation(self.args, eval_dataset, make_accelerator(self.args).num_processes)
         refuse_what_does_not_fit(rollout_func, environment_factory, tools)
         self.environment_kinds = _environment_kinds(environment_factory, tools)
-        self.reward_funcs = reward_functions(reward_funcs, self.args.reward_weights)
+        functions = with_reward_models(
+            reward_funcs,
+            reward_processing_classes,
+            device=make_accelerator(self.args).device,
+            template_kwargs=self.args.chat_template_kwargs,
+        )
+        self.reward_funcs = reward_functions(functions, self.args.reward_weights)
         _check_reward_source(self.reward_funcs, self.environment_kinds)
         rows = _rows(train_dataset, self.environment_kinds, self.args)
         for data in evaluation_sets(eval_dataset).values():
