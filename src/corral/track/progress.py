@@ -16,6 +16,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from corral.track.counters import COUNTERS
+
 logger = logging.getLogger(__name__)
 
 PACE_STEPS = 20
@@ -64,7 +66,7 @@ class StageState:
         if elapsed is not None and elapsed > 0:
             self.step_seconds.append(elapsed)
         self._take_tokens(metrics, elapsed, step)
-        for name, _, _ in COLUMNS:
+        for name in [*(name for name, _, _ in COLUMNS), *COUNTERS]:
             if name in metrics:
                 self.latest[name] = _number(metrics[name])
         self.step, self.seen_at = max(self.step, step), now
@@ -91,6 +93,13 @@ class StageState:
             for name, title, form in COLUMNS
             if name in self.latest
         ]
+        shown += [
+            (title, f"{value:,.0f}")
+            for name, title in COUNTERS.items()
+            # Four of the five are 0 in a run where all is well; a line has no room for that.
+            if (value := self.latest.get(name)) is not None
+            and (value or name == "tokens/trainable")
+        ]
         if self.tokens_per_s is not None:
             shown.append(("tok/s", f"{self.tokens_per_s:,.0f}"))
         left = self.seconds_left()
@@ -108,8 +117,9 @@ class ProgressTracker:
 
     On a terminal it keeps one live line for each stage; elsewhere (a CI log, a file) it writes one
     plain line every ten seconds. It writes to standard error: ``--json`` output stays clean.
-    Shown from the metrics: ``reward``, ``win_rate``, ``loss``, ``tokens_per_second`` (or the growth
-    of ``num_tokens``), ``step_time``. Nothing it does raises into training.
+    Shown from the metrics: ``reward``, ``win_rate``, ``loss``, the counters of ``COUNTERS``,
+    ``tokens_per_second`` (or the growth of ``num_tokens``), ``step_time``. Nothing it does raises
+    into training.
 
     Example::
 

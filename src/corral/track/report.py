@@ -12,6 +12,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from corral.track.atomic import write_atomically
+from corral.track.counters import COUNTERS, totals
 from corral.track.curves import Curve, can_draw, curves_of, draw
 from corral.track.metrics_file import MetricLine
 from corral.track.progress import clock_text
@@ -106,7 +107,15 @@ def _overview(summary: Mapping[str, Any], lines: Sequence[MetricLine]) -> list[t
         facts.append(("finished", str(summary["written"]).replace("T", " ")))
     else:
         facts.append(("state", "not finished"))
-    return facts
+    return facts + _counters(lines)
+
+
+def _counters(lines: Sequence[MetricLine]) -> list[tuple[str, str]]:
+    """What became of the tokens of each stage."""
+    return [
+        (stage, ", ".join(f"{COUNTERS[name]} {value:,}" for name, value in values.items()))
+        for stage, values in totals(lines).items()
+    ]
 
 
 def _table(stages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

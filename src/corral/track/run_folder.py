@@ -23,6 +23,7 @@ from typing import Any
 from corral.errors import UsageError
 from corral.records import Episode
 from corral.track.atomic import write_atomically
+from corral.track.counters import totals
 from corral.track.episodes import SavedEpisode, read_episodes, write_episodes
 from corral.track.metrics_file import (
     MetricLine,
@@ -171,11 +172,12 @@ class RunFolder:
         wall_time_s: float | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        """Save what was asked, what came out of each stage, versions and wall time.
+        """Save what was asked, what came out of each stage, versions, wall time and counters.
 
-        Secrets in ``asked`` are masked.
+        Secrets in ``asked`` are masked. The counters are those of the metrics so far, by stage.
         """
-        text = summary_text(asked=asked, stages=stages, wall_time_s=wall_time_s, extra=extra or {})
+        counted = {"counters": totals(self.read_metrics()), **(extra or {})}
+        text = summary_text(asked=asked, stages=stages, wall_time_s=wall_time_s, extra=counted)
         write_atomically(self.summary_path, text)
 
     def read_summary(self) -> dict[str, Any] | None:

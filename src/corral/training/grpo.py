@@ -35,6 +35,7 @@ from corral.rollout.blocking import run_blocking
 from corral.track import Tracker
 from corral.training.batching import plan_batches
 from corral.training.completion_log import CompletionLog
+from corral.training.counters import TokenWatch, count
 from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
 from corral.training.evaluating import (
     evaluation_sets,
@@ -178,6 +179,7 @@ class GRPOTrainer(ScriptView, Trainer):
         has_adapter = peft_config is not None
         reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
         self._policy_step = PolicyStep(self.learner, self.args, reference)
+        self._tokens = TokenWatch()
         self.session = Session(folder, stage, self.learner, self.state, tracker)
         self.completion_log = CompletionLog(self.args, folder)
         self.hub = HubUploads(self.args, folder.name)
@@ -206,6 +208,9 @@ class GRPOTrainer(ScriptView, Trainer):
         self._publish_weights()
         self.loop.begin(evaluates_first=self.args.eval_on_start)
         while self.loop.goes_on():
+            if self._tokens.is_starved:
+                self.loop.save_last()
+                raise self._tokens.why()
             with self.loop.keeping_what_is_new():
                 # Rounded up: a run that ended within a generation goes on with the next one.
                 generation = self._play(-(-self.state.global_step // self.plan.steps))
@@ -376,9 +381,17 @@ class GRPOTrainer(ScriptView, Trainer):
     def _generation_numbers(self, generation: Generation) -> dict[str, float]:
         episodes = gather_object(generation.episodes())
         sampled, every = token_counts(episodes)
+        counters = count(
+            episodes,
+            stop_ids=self.chat.stop_ids,
+            masks_truncated=self.args.mask_truncated_completions,
+            is_own_template=self.chat.template is not None,
+        )
+        self._tokens.saw(counters)
         self.state.num_tokens += prompt_and_sampled_tokens(episodes)
         return {
             **self._episode_numbers(generation, episodes),
+            **counters.as_metrics(),
             "num_tokens": float(self.state.num_tokens),
             "tokens_per_second": sampled / generation.seconds,
             "tokens/sampled": float(sampled),

@@ -133,8 +133,7 @@ class Loop:
 
         Steps that were not logged yet are logged with the summary.
         """
-        if self._args.save_strategy != "no" and not self._session.is_saved():
-            self.save()
+        self.save_last()
         seconds = time.perf_counter() - self._started
         steps = len(self._losses)
         loss = fmean(self._losses) if self._losses else float("nan")
@@ -163,6 +162,11 @@ class Loop:
             if self._args.save_strategy != "no" and self._session.can_save_alone():
                 self._session.save({"loop": self._to_save()})
             raise
+
+    def save_last(self) -> None:
+        """Make sure that the present step has a checkpoint, unless none are wanted."""
+        if self._args.save_strategy != "no" and not self._session.is_saved():
+            self.save()
 
     def save(self) -> None:
         """Write a checkpoint of the present step and tell callbacks."""

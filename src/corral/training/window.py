@@ -1,8 +1,10 @@
 """The numbers of the steps since the last entry of the log."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import fmean
+
+from corral.track.counters import COUNTERS
 
 LATEST = frozenset({"grad_norm", "learning_rate", "num_tokens"})
 """Not averaged: an entry has what the newest step says."""
@@ -22,10 +24,13 @@ class Window:
                 self.values.setdefault(name, []).append(value)
 
     def take(self) -> dict[str, float]:
-        """The entry for all steps since the last one: the mean of each number that there was."""
-        entry = {
-            name: values[-1] if name in LATEST else fmean(values)
-            for name, values in self.values.items()
-        }
+        """The entry for all steps since the last one: means, and the sums of what is counted."""
+        entry = {name: _entry(name, values) for name, values in self.values.items()}
         self.values = {}
         return entry
+
+
+def _entry(name: str, values: Sequence[float]) -> float:
+    if name in LATEST:
+        return values[-1]
+    return sum(values) if name in COUNTERS else fmean(values)

@@ -51,6 +51,14 @@ def test_the_steps_own_time_sets_the_pace():
     assert text_of(console) == "sft 1/61  loss 1.5  tok/s 12  left 1:00:00\n"
 
 
+def test_counters_that_are_not_zero_are_shown_and_trainable_tokens_always():
+    console = Console(file=io.StringIO(), force_terminal=False, width=200)
+    progress = ProgressTracker(console=console, now=Clock())
+    counters = {"tokens/trainable": 0.0, "episodes/dropped": 2.0, "episodes/forked": 0.0}
+    progress.log(3, {"reward": 0.5, **counters}, "grpo")
+    assert text_of(console) == "grpo 3  reward 0.5  trainable tokens 0  dropped 2\n"
+
+
 def test_unknown_values_are_shown_as_unknown():
     console = log_file()
     progress = ProgressTracker(console=console, now=Clock())
