@@ -37,6 +37,10 @@ CLOSE = "close"
 """Reserved as well where it takes no parameter; ``close(door)`` is a tool like any other."""
 
 
+LARGEST_REWARD = 1e100
+"""Rewards are squared to compare them; beyond this their squares leave the range of numbers."""
+
+
 class Environment(Protocol):
     """A world a model acts in; see the module's text for the optional members.
 

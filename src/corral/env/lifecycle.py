@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any, cast
 
 from corral.env.calls import ToolSet, tools_of
-from corral.env.contract import CLOSE, Observation
+from corral.env.contract import CLOSE, LARGEST_REWARD, Observation
 from corral.env.threads import DaemonThreads, environment_threads, run_user_code
 from corral.errors import (
     EnvironmentFault,
@@ -201,7 +201,7 @@ async def call_get_reward(environment: object, *, executor: Executor | None = No
         number = _as_float(value)
     if value is None:
         return None
-    if number is None or not math.isfinite(number):
+    if number is None or not abs(number) < LARGEST_REWARD:
         raise EnvironmentFault(
             f"{what} returned {_shown(value)}. Return a finite number, or None for no reward."
         )

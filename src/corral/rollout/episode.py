@@ -37,7 +37,7 @@ from corral.rollout.conversation import Conversation
 from corral.rollout.limits import Limits, TokenBudget
 from corral.rollout.seeds import derive
 from corral.rollout.stopwatch import Stopwatch
-from corral.rollout.tool_calls import added, answer_calls, for_template
+from corral.rollout.tool_calls import added, answer_calls, characters_of, for_template
 
 Result = TypeVar("Result")
 
@@ -239,8 +239,11 @@ class EpisodeRun:
 
     def _take_results(self, results: list[Message]) -> Outcome | None:
         """Checks 5 to 7 of :mod:`corral.rollout.limits`."""
-        suffix = self._rules.chat.suffix_ids(for_template(results, self._seat.tools))
-        fits = self._budget().fits(len(suffix))
+        suffix: list[int] = []
+        fits = not self._budget().is_beyond(characters_of(results))
+        if fits:
+            suffix = self._rules.chat.suffix_ids(for_template(results, self._seat.tools))
+            fits = self._budget().fits(len(suffix))
         is_over = (
             self._rules.stop_when_done
             and self._environment is not None

@@ -24,6 +24,9 @@ from dataclasses import dataclass
 
 from corral.errors import UsageError
 
+LONGEST_TOKEN = 256
+"""Characters; the longest tokens of the known vocabularies are runs of 128 spaces."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -69,6 +72,13 @@ class TokenBudget:
         used = self.used + count
         is_within_episode = used <= self.limits.episode_tokens
         return is_within_episode and self.prompt_length + used < self.max_context
+
+    def is_beyond(self, characters: int) -> bool:
+        """Whether a text is so long that it need not be tokenised to know that it does not fit.
+
+        Ten megabytes take seconds, in which no other episode goes on.
+        """
+        return not self.fits(characters // LONGEST_TOKEN)
 
     def next_turn(self) -> int:
         """How many tokens the next turn may sample; 0 or less when there is no room."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
+from corral.env.contract import LARGEST_REWARD
 from corral.env.threads import await_user_code, run_in_thread
 from corral.errors import UsageError
 from corral.records import Episode, Group, Message
@@ -336,8 +337,11 @@ def _number(name: str, value: Any) -> float | None:
             "None where the function does not apply."
         )
     number = float(value)
-    if math.isinf(number):
-        raise UsageError(f"Reward function {name!r} returned {number}: a reward must be finite.")
+    if abs(number) >= LARGEST_REWARD:
+        raise UsageError(
+            f"Reward function {name!r} returned {number}: a reward must be finite, and below "
+            f"{LARGEST_REWARD:g} or its square is not."
+        )
     return None if math.isnan(number) else number
 
 

@@ -44,6 +44,12 @@ def added(first: ToolCounts, second: ToolCounts) -> ToolCounts:
     )
 
 
+def characters_of(results: Sequence[Message]) -> int:
+    """How long the texts of the results are together; content blocks do not count."""
+    contents = [message.get("content") for message in results]
+    return sum(len(content) for content in contents if isinstance(content, str))
+
+
 def for_template(results: Sequence[Message], tools: ToolSet) -> list[Message]:
     """The results as a template may see them: a tool name that the model made up is data, and
     neither rendered nor worth caching a template for."""

@@ -85,11 +85,26 @@ def messages_of(prompt: object) -> list[Message]:
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
     if isinstance(prompt, Sequence) and all(isinstance(message, Mapping) for message in prompt):
+        for place, message in enumerate(prompt):
+            _check_message(message, place)  # type: ignore[arg-type]
         return [dict(message) for message in prompt]  # type: ignore[misc]
     raise UsageError(
         f"prompt={prompt!r:.80}: give text, or a list of messages such as "
         '[{"role": "user", "content": "Play."}].'
     )
+
+
+def _check_message(message: Mapping[str, Any], place: int) -> None:
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str):
+        raise UsageError(
+            f"prompt[{place}] is {dict(message)!r:.80}: a message needs a `role`, such as "
+            '{"role": "user", "content": "Play."}.'
+        )
+    if content is not None and not isinstance(content, str | list):
+        raise UsageError(
+            f"prompt[{place}] has content={content!r:.80}: give text, or a list of content blocks."
+        )
 
 
 def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Mapping[str, Any]]:
@@ -126,9 +141,14 @@ def check_rows(
         name: What the data set is called in errors.
 
     Raises:
-        UsageError: A row has no prompt and no environment could bring one, or names an environment
-            that is not there.
+        UsageError: A row has a prompt that is no conversation, or none where no environment could
+            bring one, or names an environment that is not there.
     """
+    for index, row in enumerate(rows):
+        try:
+            messages_of(row.get("prompt"))
+        except UsageError as error:
+            raise UsageError(f"{name}[{index}]: {error}") from None
     if not environments:
         for index, row in enumerate(rows):
             if row.get("prompt") is None:

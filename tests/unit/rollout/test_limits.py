@@ -1,7 +1,7 @@
 import pytest
 
 from corral.errors import UsageError
-from corral.rollout.limits import Limits, TokenBudget
+from corral.rollout.limits import LONGEST_TOKEN, Limits, TokenBudget
 
 
 def budget(used: int = 0, *, prompt: int = 10, context: int = 1000, **limits: int) -> TokenBudget:
@@ -36,6 +36,11 @@ def test_a_result_may_fill_the_episode_exactly(count: int, is_fitting: bool) -> 
 @pytest.mark.parametrize(("count", "is_fitting"), [(9, True), (10, False)])
 def test_a_result_must_leave_one_token_of_context(count: int, is_fitting: bool) -> None:
     assert budget(70, context=90).fits(count) is is_fitting
+
+
+def test_a_text_is_beyond_the_budget_only_if_no_tokenizer_could_make_it_fit() -> None:
+    assert not budget(70).is_beyond(30 * LONGEST_TOKEN)
+    assert budget(70).is_beyond(31 * LONGEST_TOKEN)
 
 
 @pytest.mark.parametrize(

@@ -106,3 +106,28 @@ async def test_what_a_reward_function_does_to_its_arguments_no_other_sees(table:
     (episode,) = scored.groups[0].episodes
     assert episode.messages[-1] == {"role": "assistant", "content": "ok"}
     assert episode.task.columns["words"] == ["a"]
+
+
+async def test_a_result_that_cannot_fit_is_not_even_tokenised(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(table.chat.renderer.tokenizer)
+    encode, lengths = kind.encode, list[int]()
+
+    def measured(tokenizer: Any, text: str, **options: Any) -> list[int]:
+        lengths.append(len(text))
+        return encode(tokenizer, text, **options)
+
+    monkeypatch.setattr(kind, "encode", measured)
+
+    class Library:
+        def reset(self, **row: Any) -> None: ...
+
+        def read(self) -> str:
+            """Read it all."""
+            return "x" * 3_000_000
+
+    episode = await table.one(table.call("read"), "done", factory=Library)
+    assert episode.outcome is Outcome.OUT_OF_TOKENS
+    assert [message["role"] for message in episode.messages][-1] == "assistant"
+    assert max(lengths) < 3_000_000

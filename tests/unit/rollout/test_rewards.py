@@ -168,6 +168,7 @@ async def test_nothing_is_called_when_everything_failed() -> None:
         (None, "returned None"),
         ([1.0, "high"], "the value 'high'"),
         ([1.0, float("inf")], "returned inf"),
+        ([1.0, 1e308], "below 1e\\+100"),
     ],
 )
 @pytest.mark.contract(32)

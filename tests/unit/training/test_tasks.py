@@ -119,3 +119,18 @@ def test_rows_say_what_to_play_before_anything_is_played() -> None:
         check_rows([{"environment": "a"}, {"environment": "c"}], ["b", "a"])
     with pytest.raises(UsageError, match="environment=None"):
         check_rows([{"prompt": "Go."}], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (5, r"train_dataset\[1\]: prompt=5"),
+        ([{"content": "Go."}], r"train_dataset\[1\]: prompt\[0\] is .* needs a `role`"),
+        ([{"role": "user", "content": 5}], r"train_dataset\[1\]: prompt\[0\] has content=5"),
+    ],
+)
+def test_a_prompt_that_is_no_conversation_is_told_before_anything_is_played(
+    prompt: Any, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        check_rows([{"prompt": "Go."}, {"prompt": prompt}], [None])
