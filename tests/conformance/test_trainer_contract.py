@@ -42,7 +42,7 @@ def counting(made: list[Any]) -> Callable[[], Any]:
     return factory
 
 
-@pytest.mark.contract(6)
+@pytest.mark.contract(4, 6)
 def test_factories_are_called_once_then_as_often_as_a_batch_needs(tmp_path: Path) -> None:
     first: list[Any] = []
     second: list[Any] = []

@@ -130,18 +130,17 @@ DIFFERS = {
 """Where Corral decides otherwise on purpose; docs/coming-from-trl.md says why."""
 
 LATER = {
-    3: "in work: options of the constructor",
-    4: "in work: options of the constructor",
-    30: "in work: models that see images",
-    40: "in work: moving the reference model",
-    41: "in work: comparison of whole steps",
-    42: "in work: iterable data",
+    3: "partly: errors about data, rewards, environments and sizes are shown",
+    30: "comes with models that see images",
+    40: "partly: an adapter's reference is shown; `sync_ref_model` is refused",
+    41: "comes with the comparison of whole steps",
+    42: "partly: indexed data is shown; iterable data is not",
     45: "comes with asynchronous training",
     46: "comes with asynchronous training",
     47: "comes with training of harnesses",
     48: "comes with training of harnesses",
     49: "comes with training of harnesses",
     50: "comes with asynchronous training",
-    51: "in work: scripts under both libraries",
+    51: "partly: comes with scripts that run under both libraries",
 }
 """What is not promised yet, and what it waits for."""
