@@ -1,0 +1,255 @@
+"""The same steps with TRL and with Corral: ``python -m support.trl_step_run MODEL OUT``.
+
+Started by ``test_trl_step.py`` in one or two processes, with the variables that launchers set. Both
+libraries train the model in the folder MODEL on the same rollouts, and the first process writes
+what each of them found at each step to OUT. To import TRL takes long, so one start runs all cases.
+"""
+
+import os
+import random
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
+
+import datasets
+import torch
+import trl
+from accelerate.utils import gather_object
+from transformers import TrainerCallback
+
+import corral
+from corral.training.learner import make_accelerator
+
+MEMBERS = 4
+PROMPTS = 8
+ROWS_A_PASS = 8
+"""Episodes of one accumulation step, all processes together."""
+LENGTHS = (3, 7, 12, 20)
+"""Tokens of the members' completions. All groups have the same lengths in another order: in TRL's
+bnpo each process divides by its own tokens, so only with equal counts do two do what one does."""
+LOSSES = ("grpo", "dapo", "dr_grpo", "bnpo")
+COMMON: dict[str, Any] = {
+    "num_generations": MEMBERS,
+    "max_completion_length": 24,
+    "learning_rate": 1e-3,
+    "shuffle_dataset": False,
+    "reward_weights": [1.0, 0.5],
+    "gradient_checkpointing": False,
+    "bf16": False,
+    # With the default of 1e-8, a gradient of nothing but rounding moves its weight like any other.
+    "adam_epsilon": 1e-3,
+    "seed": 5,
+}
+TRL_ONLY: dict[str, Any] = {
+    "logging_steps": 1,
+    "save_strategy": "no",
+    "report_to": "none",
+    "use_cpu": True,
+    "disable_tqdm": True,
+}
+COMPARED = (
+    "reward",
+    "reward_std",
+    "rewards/thirds/mean",
+    "rewards/thirds/std",
+    "rewards/early/mean",
+    "completions/mean_length",
+    "frac_reward_zero_std",
+    "num_tokens",
+)
+ROWS = [
+    {"prompt": [{"role": "user", "content": f"Task {number}" + "!" * number}], "goal": number}
+    for number in range(PROMPTS)
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Options of both libraries; the batch size is that of all processes together."""
+
+    steps: int
+    options: dict[str, Any]
+    corral_only: dict[str, Any] = field(default_factory=dict)
+
+    def settings(self, processes: int) -> dict[str, Any]:
+        """What both libraries are given."""
+        batch = {"max_steps": self.steps, "per_device_train_batch_size": ROWS_A_PASS // processes}
+        return {**COMMON, **batch, **self.options}
+
+
+def cases() -> dict[str, Case]:
+    """By name. The policy is its own reference in the first step, so KL shows from the second."""
+    found: dict[str, Case] = {}
+    for loss in LOSSES:
+        for beta in (0.0, 0.04):
+            options = {"loss_type": loss, "beta": beta}
+            found[f"{loss}, beta {beta}"] = Case(steps=5, options=options)
+        kl = {"loss_type": loss, "beta": 0.04}
+        found[f"{loss}, two passes"] = Case(steps=4, options=kl | {"num_iterations": 2})
+        cut = {"token_budget": 120}
+        found[f"{loss}, many micro-batches"] = Case(steps=2, options=kl, corral_only=cut)
+        # Of bnpo, TRL makes the mean of micro-batches, each divided by its own tokens.
+        if loss != "bnpo":
+            accumulated = kl | {"gradient_accumulation_steps": 2}
+            found[f"{loss}, accumulated"] = Case(steps=3, options=accumulated)
+    found["batch scale and temperature"] = Case(
+        steps=2, options={"scale_rewards": "batch", "temperature": 0.7}
+    )
+    return found
+
+
+@dataclass(kw_only=True)
+class Found:
+    """What one library found, one entry a step."""
+
+    losses: list[float] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    weights: list[dict[str, torch.Tensor]] = field(default_factory=list)
+    advantages: list[list[tuple[str, float]]] = field(default_factory=list)
+    """Of all processes, each with its prompt's text, sorted by that."""
+    metrics: list[dict[str, float]] = field(default_factory=list)
+
+    def look(self, model: Any, prompts: list[Any], advantages: list[float]) -> None:
+        """Keep what a step left."""
+        texts = [prompt[-1]["content"] for prompt in prompts]
+        pairs = zip(texts, advantages, strict=True)
+        self.advantages.append(sorted(pairs, key=lambda pair: pair[0]))
+        parameters = model.named_parameters()
+        self.weights.append({name: value.detach().clone() for name, value in parameters})
+
+    def end(self, history: list[dict[str, float]]) -> "Found":
+        """Keep what was logged."""
+        self.losses = [entry["loss"] for entry in history]
+        self.norms = [entry["grad_norm"] for entry in history]
+        self.metrics = [
+            {name: entry[name] for name in COMPARED if name in entry} for entry in history
+        ]
+        return self
+
+
+def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
+    """Fixed completions: a pure function of the step, the prompt and the member.
+
+    A third of the tokens are not the model's.
+    """
+    tokenizer = trainer.processing_class
+    found: dict[str, list[Any]] = {"prompt_ids": [], "completion_ids": [], "env_mask": []}
+    for place, prompt in enumerate(prompts):
+        text = prompt[-1]["content"]
+        chance = random.Random(f"{trainer.state.global_step} {text}")
+        lengths = chance.sample(LENGTHS, MEMBERS)
+        letters = random.Random(f"{trainer.state.global_step} {text} {place % MEMBERS}")
+        length = lengths[place % MEMBERS]
+        ids = [letters.randrange(97, 123) for _ in range(length - 1)]
+        found["prompt_ids"].append(
+            tokenizer.apply_chat_template(prompt, add_generation_prompt=True)["input_ids"]
+        )
+        found["completion_ids"].append([*ids, tokenizer.eos_token_id])
+        found["env_mask"].append([int(index % 3 != 1) for index in range(length)])
+    found["third"] = [sum(token % 3 == 0 for token in ids) for ids in found["completion_ids"]]
+    return {**found, "logprobs": None}
+
+
+def thirds(third: list[int], completion_ids: list[list[int]], **kwargs: Any) -> list[Any]:
+    """From a column that the rollout adds; None for the longest completion of each group."""
+    return [
+        None if len(ids) == max(LENGTHS) else count / len(ids)
+        for count, ids in zip(third, completion_ids, strict=True)
+    ]
+
+
+def early(completions: list[Any], goal: list[int], **kwargs: Any) -> list[Any]:
+    """Reads the text; None for every other task, so that some completions have no reward at all."""
+    texts = [completion[0]["content"] for completion in completions]
+    return [
+        None if number % 2 else sum(letter < "m" for letter in text) / len(text)
+        for text, number in zip(texts, goal, strict=True)
+    ]
+
+
+class WatchTRL(TrainerCallback):
+    """Looks at TRL's trainer after each step."""
+
+    def __init__(self) -> None:
+        self.found = Found()
+        self.trainer: Any = None
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        logs = self.trainer._logs
+        self.found.look(model, list(logs["prompt"]), list(logs["advantages"]))
+
+
+def with_trl(model: Path, case: Case, processes: int, folder: str) -> Found:
+    watch = WatchTRL()
+    watch.trainer = trl.GRPOTrainer(
+        str(model),
+        [thirds, early],
+        trl.GRPOConfig(output_dir=folder, **TRL_ONLY, **case.settings(processes)),
+        datasets.Dataset.from_list(ROWS),
+        rollout_func=rollout,
+        callbacks=[watch],
+    )
+    watch.trainer.train()
+    return watch.found.end([e for e in watch.trainer.state.log_history if "loss" in e])
+
+
+class WatchCorral:
+    """A tracker that looks at Corral's trainer after each step."""
+
+    def __init__(self) -> None:
+        self.found = Found()
+        self.trainer: Any = None
+
+    def log(self, step: int, metrics: Any, stage: str) -> None:
+        episodes, advantages = self.trainer.latest
+        prompts = [episode.task.prompt for episode in episodes]
+        self.found.look(self.trainer.model, prompts, advantages)
+
+    def close(self) -> None: ...
+
+
+class WatchedTrainer(corral.GRPOTrainer):
+    """Keeps the last generation of all processes."""
+
+    def _play(self, number: int) -> Any:
+        generation = super()._play(number)
+        episodes, advantages = generation.episodes(), generation.advantages.values
+        self.latest = gather_object(episodes), gather_object(list(advantages))
+        return generation
+
+
+def with_corral(model: Path, case: Case, processes: int, folder: str) -> Found:
+    watch = WatchCorral()
+    watch.trainer = WatchedTrainer(
+        str(model),
+        [thirds, early],
+        corral.GRPOConfig(output_dir=folder, **case.settings(processes), **case.corral_only),
+        ROWS,
+        rollout_func=rollout,
+        tracker=watch,
+    )
+    watch.trainer.train()
+    return watch.found.end(watch.trainer.state.log_history)
+
+
+def main(model: Path, out: Path) -> None:
+    processes = make_accelerator().num_processes
+    assert processes == int(os.environ.get("WORLD_SIZE", "1"))
+    results: dict[str, dict[str, Found]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, case in cases().items():
+            ours = with_corral(model, case, processes, f"{folder}/corral/{name}")
+            theirs = with_trl(model, case, processes, f"{folder}/trl/{name}")
+            results[name] = {"corral": vars(ours), "trl": vars(theirs)}
+    if make_accelerator().is_main_process:
+        torch.save(results, out)
+    make_accelerator().end_training()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
