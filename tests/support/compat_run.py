@@ -18,14 +18,14 @@ os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 
 import torch
 import trl
-from transformers import AutoTokenizer
 from trl.chat_template_utils import qwen3_chat_template
 
 import corral
 from corral.engines.scripted import ScriptedEngine
-from corral.training import grpo
 from support.tiny_models import tiny_model
 from support.toy_tokenizers import TAGS, byte_level_tokenizer
+
+CONTEXT = 4096
 
 Row = dict[str, Any]
 """One episode, as :func:`row` makes it."""
@@ -37,7 +37,7 @@ def save_model(folder: Path) -> None:
         chat_template=qwen3_chat_template, plain_tags=TAGS, pad="<|endoftext|>"
     )
     tokenizer.save_pretrained(folder)
-    tiny_model(tokenizer).save_pretrained(folder)
+    tiny_model(tokenizer, max_position_embeddings=CONTEXT).save_pretrained(folder)
 
 
 class Turns:
@@ -122,7 +122,7 @@ class ScriptedCorral(corral.GRPOTrainer):
     rows: list[Row]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, engine=ScriptedEngine(self._turn, context=1024), **kwargs)
+        super().__init__(*args, engine=ScriptedEngine(self._turn, context=CONTEXT), **kwargs)
         self._turns = Turns(type(self).policy, self.processing_class)
 
     def _turn(self, key: str, ids: Sequence[int]) -> list[int]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from corral.chat.tokenizer import Tokenizer
+from corral.chat.tokenizer import Tokenizer, plain_text
 from corral.errors import EnvironmentFault
 from corral.records import (
     Episode,
@@ -106,7 +106,7 @@ def _episode(
     completion: Completion, task: Task, member: int, rules: RolloutRules, seconds: float
 ) -> Episode:
     transcript, turns = _transcript(completion, rules)
-    answer: Message = {"role": "assistant", "content": _text(completion.ids, rules.tokenizer)}
+    answer: Message = {"role": "assistant", "content": plain_text(rules.tokenizer, completion.ids)}
     outcome = Outcome.FINISHED
     if completion.fault is not None:
         outcome = Outcome.ENVIRONMENT_FAULT
@@ -147,8 +147,3 @@ def _transcript(completion: Completion, rules: RolloutRules) -> tuple[Transcript
         transcript = transcript.append_sampled(sampled)
         turns += 1
     return transcript, turns
-
-
-def _text(ids: Sequence[int], tokenizer: Tokenizer) -> str:
-    """What reward functions read: all of a completion, the tokens of others too."""
-    return str(tokenizer.decode(list(ids), skip_special_tokens=True))

@@ -68,7 +68,6 @@ trainer = GRPOTrainer(
         max_steps=2,
         scale_rewards="batch",
         logging_steps=1,
-        save_strategy="no",
         report_to="none",
         bf16=False,
     ),

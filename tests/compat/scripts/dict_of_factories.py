@@ -33,14 +33,14 @@ class Notes:
     def reset(self, **kwargs) -> None:
         self.notes = []
 
-    def note(self, text: str) -> list[str]:
+    def note(self, text: str) -> str:
         """Write something down.
 
         Args:
             text: What to write.
         """
         self.notes.append(text)
-        return [{"type": "text", "text": f"{len(self.notes)} notes"}]
+        return f"{len(self.notes)} notes"
 
     def nothing(self) -> None:
         """Do nothing."""
@@ -72,10 +72,9 @@ trainer = GRPOTrainer(
         output_dir=os.environ["OUTPUT_DIR"],
         per_device_train_batch_size=8,
         num_generations=4,
-        max_completion_length=200,
+        max_completion_length=400,
         max_steps=2,
         logging_steps=1,
-        save_strategy="no",
         report_to="none",
         bf16=False,
     ),

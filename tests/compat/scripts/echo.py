@@ -1,4 +1,4 @@
-"""The smallest environment: a tool that says everything twice, and a reward that reads its state."""
+"""The smallest environment: a tool that repeats, and a reward that reads its state."""
 
 import os
 
@@ -40,7 +40,6 @@ trainer = GRPOTrainer(
         max_completion_length=200,
         num_train_epochs=2,
         logging_steps=1,
-        save_strategy="no",
         report_to="none",
         bf16=False,
     ),

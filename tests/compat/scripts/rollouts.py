@@ -54,7 +54,6 @@ trainer = GRPOTrainer(
         max_completion_length=64,
         max_steps=3,
         logging_steps=1,
-        save_strategy="no",
         report_to="none",
         bf16=False,
     ),

@@ -70,7 +70,6 @@ trainer = GRPOTrainer(
         max_steps=2,
         reward_weights=[1.0, 0.1],
         logging_steps=1,
-        save_strategy="no",
         report_to="none",
         bf16=False,
     ),

@@ -64,7 +64,6 @@ trainer = GRPOTrainer(
         max_steps=2,
         reward_weights=[0.25],
         logging_steps=1,
-        save_strategy="no",
         report_to="none",
         bf16=False,
     ),
