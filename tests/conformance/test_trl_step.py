@@ -17,7 +17,7 @@ from support.once import made_once
 from support.tiny_models import save_tiny_model
 
 RELATIVE = 1e-5
-LOSS_NOISE = 2e-7
+LOSS_NOISE = 5e-7
 """A sum of advantages is 0 but for rounding, which has no relative size."""
 WEIGHT_NOISE = 1e-7
 """A ten-thousandth of what a step moves a weight by."""

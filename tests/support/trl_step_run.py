@@ -122,7 +122,8 @@ class Found:
         self.weights.append({name: value.detach().clone() for name, value in parameters})
 
     def end(self, history: list[dict[str, float]]) -> "Found":
-        """Keep what was logged."""
+        """Keep what was logged of the steps."""
+        history = [entry for entry in history if "loss" in entry]
         self.losses = [entry["loss"] for entry in history]
         self.norms = [entry["grad_norm"] for entry in history]
         self.metrics = [
@@ -195,7 +196,7 @@ def with_trl(model: Path, case: Case, processes: int, folder: str) -> Found:
         callbacks=[watch],
     )
     watch.trainer.train()
-    return watch.found.end([e for e in watch.trainer.state.log_history if "loss" in e])
+    return watch.found.end(watch.trainer.state.log_history)
 
 
 class WatchCorral:
@@ -206,6 +207,8 @@ class WatchCorral:
         self.trainer: Any = None
 
     def log(self, step: int, metrics: Any, stage: str) -> None:
+        if "loss" not in metrics:
+            return
         episodes, advantages = self.trainer.latest
         prompts = [episode.task.prompt for episode in episodes]
         self.found.look(self.trainer.model, prompts, advantages)
