@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from corral.chat.calls.syntax import CallSyntax
 from corral.chat.probe import PROBE_TOOL, probe_call, probe_result
-from corral.chat.render import Renderer
+from corral.chat.render import Renderer, plain_content
 from corral.chat.tokenizer import GUARD, Tokenizer, decode, encode
 from corral.errors import TemplateError
 from corral.records import MalformedCall, Message, ParsedTurn, ToolCall
@@ -101,13 +101,35 @@ class ControlTokens:
 
     def _in_message(self, message: Message) -> Message:
         plain: dict[str, Any] = dict(message)
-        if message["role"] != "assistant":
-            plain["content"] = _in_content(message.get("content"), self._guarded)
-            if "name" in message:
-                plain["name"] = self._guarded(message["name"])
-        elif message.get("tool_calls"):
-            plain["tool_calls"] = self.guarded(message.get("tool_calls"))
-        return cast("Message", plain)
+        if message["role"] == "assistant":
+            given = ["tool_calls"] if "tool_calls" in message else []
+        else:
+            given = [key for key in plain if key not in ("role", "content")]
+            plain["content"] = self._in_content(message.get("content"))
+        return cast("Message", {**plain, **{key: self.guarded(plain[key]) for key in given}})
+
+    def _in_content(self, content: object) -> object:
+        """Text or content blocks; of blocks only the texts are touched."""
+        content = plain_content(content)
+        if isinstance(content, str):
+            return self._guarded(content)
+        if not isinstance(content, list):
+            return content
+        blocks: list[Any] = []
+        before = ""
+        for block in cast("list[Any]", content):
+            fields = cast("Mapping[str, Any]", block if isinstance(block, Mapping) else {})
+            text = fields.get("text")
+            if not isinstance(text, str):
+                blocks.append(block)
+                before = ""
+                continue
+            text = self._guarded(text)
+            if self._pattern.search(before + text):  # begun in one block, ended in the next
+                text = GUARD + text
+            blocks.append({**fields, "text": text})
+            before += text
+        return blocks
 
     def _guarded(self, text: str) -> str:
         text = text.replace(GUARD, "\ufffd")
@@ -151,20 +173,6 @@ def _mapped(value: Value, change: Callable[[str], str]) -> Value:
     elif isinstance(given, list | tuple):
         changed = [_mapped(each, change) for each in cast("Sequence[Any]", given)]
     return changed
-
-
-def _in_content(content: object, change: Callable[[str], str]) -> object:
-    """Text or content blocks; only the texts of blocks are touched."""
-    if isinstance(content, str):
-        return change(content)
-    if not isinstance(content, list):
-        return content
-    blocks: list[Any] = []
-    for block in cast("list[Any]", content):
-        fields = cast("Mapping[str, Any]", block if isinstance(block, Mapping) else {})
-        text = fields.get("text")
-        blocks.append({**fields, "text": change(text)} if isinstance(text, str) else block)
-    return blocks
 
 
 def _written(renderer: Renderer) -> set[int]:

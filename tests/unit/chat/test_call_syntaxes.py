@@ -1,11 +1,12 @@
 """Each way to write calls: what it says, what is wrong with it, and that nothing escapes."""
 
 import random
+import time
 from typing import Any
 
 import pytest
 
-from corral.chat.calls import SYNTAXES
+from corral.chat.calls import SYNTAXES, CallSyntax
 from corral.chat.reading import MAX_CALLS, parse_turn
 from corral.records import MalformedCall, ToolCall
 
@@ -79,13 +80,23 @@ def test_a_truncated_turn_executes_nothing(name: str, text: str, _: Any) -> None
 def test_whatever_is_written_is_read_without_an_exception(name: str, text: str, _: Any) -> None:
     chance = random.Random(name)
     pieces = [*text, text[: len(text) // 2], text, "<", '"', "{", "[", "\\", "é", "\ud83d", "\0"]
-    for _ in range(3000):
+    for _ in range(1000):
         letters = list(text)
         for _ in range(chance.randrange(1, 6)):
             at = chance.randrange(len(letters) + 1)
             letters[at : at + chance.randrange(3)] = chance.choice(pieces)
         turn = parse_turn("".join(letters), syntax=BY_NAME[name], types=TYPES)
         assert all(isinstance(call, ToolCall | MalformedCall) for call in turn.calls)
+
+
+@pytest.mark.parametrize("syntax", SYNTAXES, ids=lambda syntax: syntax.name)
+def test_megabytes_of_nonsense_are_read_quickly(syntax: CallSyntax) -> None:
+    half = syntax.example[: len(syntax.example) // 2]
+    start = time.process_time()
+    for piece in (syntax.example, half, half[:12], "to=", "Action:", syntax.closes):
+        turn = parse_turn(piece * (300_000 // len(piece)), syntax=syntax)
+        assert len(turn.calls) <= MAX_CALLS + 1
+    assert time.process_time() - start < 20
 
 
 @pytest.mark.parametrize(

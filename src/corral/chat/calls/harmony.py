@@ -14,7 +14,7 @@ from corral.records import ToolCall
 
 _CLOSES: Final = "<|call|>"
 _OPENS: Final = re.compile(
-    r"\s?(?:<\|channel\|>(?:commentary|analysis)\s+)?to=(?=[^\s<]+\s*<\|(?:channel|constrain|message)\|>)"
+    r"\s?(?:<\|channel\|>(?:commentary|analysis)\s+)?to=(?=[^\s<=]{1,200}\s*<\|(?:channel|constrain|message)\|>)"
 )
 _RECIPIENT: Final = re.compile(
     r"(?:functions\.)?([^\s<]+)\s*(?:<\|channel\|>(?:commentary|analysis)\s*)?"
