@@ -67,6 +67,7 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
     assert together["grpo"]["odd"] == 1.0
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("what", "own", "told"),
     [
@@ -82,7 +83,7 @@ def test_a_process_that_fails_alone_ends_all(
     arguments = ["support.failing_process", [str(tmp_path), what]]
     started = [start(*arguments, rank, 2, port) for rank in range(2)]
     try:
-        first, second = [one.communicate(timeout=100)[0] for one in started]
+        first, second = [one.communicate(timeout=240)[0] for one in started]
     finally:
         for one in started:
             one.kill()

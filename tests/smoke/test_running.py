@@ -346,6 +346,7 @@ ALWAYS = [
 ]
 
 
+@pytest.mark.contract(43)
 @pytest.mark.parametrize(
     ("options", "names"),
     [

@@ -93,13 +93,6 @@ class Attempts:
         episode = await run.play()
         if place.pool is not None and run.is_environment_busy:
             place.pool.wear_out(place.number)
-        if run.fault is not None:
-            _logger.warning(
-                "Task %d, member %d leaves its group: %s",
-                place.seat.task.index,
-                place.seat.member,
-                run.fault,
-            )
         environment = None if home is None else home.instance
         return Result(episode=episode, environment=environment, cause=run.fault)
 

@@ -1,6 +1,7 @@
 """Plays many episodes at the same time against one engine."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from corral.rollout.limits import Limits
 from corral.rollout.played import PlayedGroup
 from corral.rollout.pool import EnvironmentPool
 from corral.rollout.tasks_together import run_together
+
+_logger = logging.getLogger(__name__)
 
 
 class Player:
@@ -124,6 +127,7 @@ class Player:
         finally:
             self._is_playing = False
         _raise_if_all_failed(results)
+        _tell_of_faults(results)
         return _groups(tasks, members, places, results)
 
     async def aclose(self) -> None:
@@ -202,6 +206,16 @@ def _groups(
             )
         )
     return groups
+
+
+def _tell_of_faults(results: Sequence[Result]) -> None:
+    faults = [result for result in results if isinstance(result.cause, EnvironmentFault)]
+    if faults:
+        first = faults[0].episode
+        _logger.warning(
+            "%d of %d episodes leave their groups. The first, task %d, member %d: %s",
+            *(len(faults), len(results), first.task.index, first.member, first.error),
+        )
 
 
 def _raise_if_all_failed(results: Sequence[Result]) -> None:

@@ -33,7 +33,7 @@ async def test_a_prompt_that_cannot_be_played_costs_its_own_episode(
     good, bad = [group.group.episodes[0] for group in await player.play(tasks, 1)]
     assert (good.outcome, bad.outcome) == OUTCOMES
     assert error in bad.error
-    assert "Task 1, member 0 leaves its group" in caplog.text
+    assert "1 of 2 episodes leave their groups. The first, task 1, member 0" in caplog.text
 
 
 async def test_the_reward_waits_for_the_call_that_time_interrupted(
@@ -96,7 +96,8 @@ async def test_what_a_reward_function_does_to_its_arguments_no_other_sees(table:
         return [1.0]
 
     seen: list[Any] = []
-    groups = await table.player("ok").play([table.task(0, words=["a"])], 1)
+    prompt = [{"role": "user", "content": "Play."}]
+    groups = await table.player("ok").play([table.task(0, prompt=prompt, words=["a"])], 1)
     scored = await score(groups, reward_functions([rude, looks]))
     ((prompts, completions, ids, words),) = seen
     assert prompts == [[{"role": "user", "content": "Play."}]]
