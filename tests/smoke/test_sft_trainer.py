@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from peft import LoraConfig
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, TrainerCallback
 
 from corral import SFTConfig, SFTTrainer, UsageError
 from corral.env import prepare
@@ -55,7 +55,7 @@ TALKS = [talk(a, b) for a in range(3) for b in range(3)]
 
 
 def trainer(tmp_path: Path, model: Any, rows: Any = TALKS, **options: Any) -> SFTTrainer:
-    names = ("peft_config", "processing_class", "eval_dataset", "formatting_func")
+    names = ("peft_config", "processing_class", "eval_dataset", "formatting_func", "callbacks")
     known = {name: options.pop(name) for name in names if name in options}
     settings = {"max_steps": 3, "per_device_train_batch_size": 4, "learning_rate": 1e-3}
     args = SFTConfig(output_dir=str(tmp_path / "run"), **(settings | options))
@@ -174,6 +174,25 @@ def test_an_evaluation_does_not_depend_on_how_it_is_batched(
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
+def test_callbacks_and_the_log_are_those_of_every_trainer(
+    tmp_path: Path, model_folder: Path
+) -> None:
+    class Stop(TrainerCallback):
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
+            control.should_training_stop = state.global_step == 4
+            return control
+
+    made = trainer(
+        tmp_path, str(model_folder), callbacks=[Stop], max_steps=9, logging_steps=2, save_steps=3
+    )
+    made.train()
+    history = made.state.log_history
+    assert [entry["step"] for entry in history if "loss" in entry] == [2, 4]
+    assert "train_runtime" in history[-1]
+    saved = sorted(p.name for p in (made.run_folder.checkpoints_path / "sft").iterdir())
+    assert saved == ["checkpoint-3", "checkpoint-4"]
+
+
 def test_a_stream_is_read_as_far_as_steps_need_it(tmp_path: Path, model_folder: Path) -> None:
     class Stream:
         read = 0
@@ -268,8 +287,8 @@ def test_a_run_continues_where_it_was_saved(tmp_path: Path, model_folder: Path) 
     second = trainer(tmp_path / "parts", str(model_folder), **options)
     second.train(resume_from_checkpoint=True)
     assert torch.equal(weights(second.model), weights(whole.model))
-    losses = [entry["loss"] for entry in second.state.log_history]
-    assert losses == [entry["loss"] for entry in whole.state.log_history[4:]]
+    losses = [entry["loss"] for entry in second.state.log_history if "loss" in entry]
+    assert losses == [entry["loss"] for entry in whole.state.log_history if "loss" in entry]
 
 
 @pytest.mark.parametrize(

@@ -8,20 +8,24 @@ what is played.
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 
 from corral.errors import UsageError
 from corral.records import Sample
-from corral.track import RunFolder, Tracker
-from corral.training.cadence import steps_between
+from corral.track import Tracker
 from corral.training.data_files import RowStream, open_rows
+from corral.training.hub import HubUploads
 from corral.training.learner import Learner
+from corral.training.loop import Callback, Loop
 from corral.training.models import load_model, load_tokenizer, with_adapter
 from corral.training.processes import make_accelerator
+from corral.training.run_settings import run_settings
 from corral.training.session import Session
 from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
@@ -30,9 +34,11 @@ from corral.training.sft_loss import TextLoss
 from corral.training.special_tokens import prepared_tokenizer, stop_at_eos
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.token_rows import RowEncoder
+from corral.training.trackers import tracker_callbacks
+from corral.training.trainer import Trainer
 
 
-class SFTTrainer:
+class SFTTrainer(Trainer):
     """Trains a causal language model on conversations with tools, prompts and completions, or text.
 
     Example::
@@ -55,12 +61,16 @@ class SFTTrainer:
         processing_class: The tokenizer; None: the one beside the model.
         peft_config: Trains a LoRA adapter instead of the whole model.
         formatting_func: Makes the text of a row that has none.
+        callbacks: Callbacks of transformers, objects or classes; see ``corral.training.loop``.
+        optimizers: An optimiser and a schedule instead of the configured ones.
         tracker: Receives each logged step besides the run folder's ``metrics.jsonl``.
         stage: Name of this training within its run folder.
 
     Raises:
         UsageError: Something does not fit together; nothing has been trained then.
     """
+
+    METHOD = "SFT"
 
     def __init__(
         self,
@@ -72,10 +82,13 @@ class SFTTrainer:
         processing_class: Any = None,
         peft_config: Any = None,
         formatting_func: Callable[[Mapping[str, Any]], str] | None = None,
+        callbacks: Sequence[Callback] | None = None,
+        optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
         tracker: Tracker | None = None,
         stage: str = "sft",
     ) -> None:
-        self.args = args = args or SFTConfig()
+        args, folder = run_settings(args or SFTConfig(), "runs/sft")
+        self.args = args
         _check_options(args, eval_dataset, formatting_func)
         # Before the model is loaded: data that cannot be read should not take minutes.
         rows = open_rows(train_dataset)
@@ -91,22 +104,30 @@ class SFTTrainer:
         if args.eos_token is not None:
             stop_at_eos(loaded, self.processing_class)
         self.encoder = RowEncoder(self.processing_class, self.model, args, formatting_func)
+        self.chat: Any = self.encoder  # saving a model asks it for the template, and no more
         per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
         per_step = per_process * make_accelerator(args).num_processes
         self.batches = batches_of(rows, self.encoder, args, per_step=per_step)
         self.evaluation = evaluation_sets(eval_dataset, self.encoder, args)
         is_packed = args.packing or args.padding_free
-        self.learner = Learner(self.model, args.model_copy(update={"packing": is_packed}))
+        layout = args.model_copy(update={"packing": is_packed})
+        self.learner = Learner(self.model, layout, optimizers)
         self.accelerator = self.learner.accelerator
         self.state = TrainerState(max_steps=self._planned_steps())
         self.learner.schedule(self.state.max_steps)
-        folder = Path(args.output_dir or "runs/sft")
         self.session = Session(folder, stage, self.learner, self.state, tracker)
-
-    @property
-    def run_folder(self) -> RunFolder:
-        """Where the run leaves its files."""
-        return self.session.run_folder
+        self.hub = HubUploads(args, folder.name)
+        self.base_model = None if isinstance(model, nn.Module) else str(model)
+        self.loop = Loop(
+            args,
+            self.state,
+            self.session,
+            self.learner,
+            self,
+            callbacks=[*tracker_callbacks(args, folder), *(callbacks or ())],
+            processing_class=self.processing_class,
+            steps_per_epoch=self.batches.steps_per_epoch or self.state.max_steps,
+        )
 
     def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
         """Learn until ``max_steps``; returns when the last checkpoint is written.
@@ -115,17 +136,22 @@ class SFTTrainer:
             resume_from_checkpoint: A checkpoint folder, or True for the newest one of the run (or a
                 fresh start if there is none). The remaining steps are those of an unbroken run.
         """
-        self.session.resume(resume_from_checkpoint)
-        if self.args.eval_on_start and self.state.global_step == 0:
-            self.evaluate()
-        losses: list[float] = []
-        while self.state.global_step < self.state.max_steps:
-            losses.append(self._step(self._rows(self.state.global_step)))
-            if self._is_evaluation_due():
-                self.evaluate()
-            self.session.save_if_due(self._steps_between_saves())
-        self.session.finish()
-        return self.state.output(losses)
+        saved = self.session.resume(resume_from_checkpoint)
+        if saved is not None:
+            self.loop.resume(saved["loop"])
+        self.loop.begin(evaluates_first=self.args.eval_on_start)
+        while self.loop.goes_on():
+            with self.loop.keeping_what_is_new():
+                rows = self._rows(self.state.global_step)
+            self.loop.step_begins()
+            self.loop.step_ends(self._step(rows))
+            self.loop.between_generations()
+        output = self.loop.end()
+        self._push_at_end()
+        return output
+
+    def logged(self) -> None:
+        """An entry was added to the log; there is nothing to show with it."""
 
     def evaluate(self, eval_dataset: Any = None) -> dict[str, float]:
         """Loss, entropy and accuracy on ``eval_dataset`` (or another one), logged and returned."""
@@ -135,16 +161,8 @@ class SFTTrainer:
         if not sets:
             raise UsageError("There is nothing to evaluate on: give eval_dataset.")
         metrics = evaluate(self.learner, sets, self.args)
-        self.session.log(metrics)
+        self.loop.evaluated(metrics)
         return metrics
-
-    def save_model(self, path: str | Path) -> None:
-        """Write model and tokenizer so that ``from_pretrained`` and another run can load them."""
-        self.session.save_model(Path(path), self.processing_class, self.encoder)
-
-    def end(self) -> None:
-        """Close trackers and leave the process group."""
-        self.session.close()
 
     def _rows(self, step: int) -> list[Sample]:
         """This process's rows of an optimiser step: a pure function of (data, seed, step)."""
@@ -152,7 +170,7 @@ class SFTTrainer:
         mine = blocks[self.accelerator.process_index :: self.accelerator.num_processes]
         return [sample_of(row, place) for place, block in enumerate(mine) for row in block]
 
-    def _step(self, rows: list[Sample]) -> float:
+    def _step(self, rows: list[Sample]) -> dict[str, float]:
         started = time.perf_counter()
         loss = TextLoss(self.learner, rows, self.args.loss_type)
         step = self.learner.optimizer_step(loss.batches, loss)
@@ -161,43 +179,20 @@ class SFTTrainer:
         tokens = self._count(rows)
         self.state.num_tokens += tokens
         seconds = time.perf_counter() - started
-        self.session.log(
-            {
-                **step.as_metrics(),
-                "entropy": numbers.entropy,
-                "mean_token_accuracy": numbers.mean_token_accuracy,
-                "num_tokens": float(self.state.num_tokens),
-                "tokens/trained": numbers.tokens,
-                "tokens_per_second": tokens / seconds,
-                "step_time": seconds,
-            }
-        )
-        return step.loss
+        return {
+            **step.as_metrics(),
+            "entropy": numbers.entropy,
+            "mean_token_accuracy": numbers.mean_token_accuracy,
+            "num_tokens": float(self.state.num_tokens),
+            "tokens/trained": numbers.tokens,
+            "tokens_per_second": tokens / seconds,
+            "step_time": seconds,
+        }
 
     def _count(self, rows: list[Sample]) -> int:
         """Tokens of these rows and of those of the other processes."""
         own = sum(len(row.ids) for row in rows)
         return round(self.learner.sum_of(own))
-
-    def _is_evaluation_due(self) -> bool:
-        step, last = self.state.global_step, self.state.max_steps
-        match self.args.eval_strategy:
-            case "no":
-                return False
-            case "steps":
-                return step % _steps_between(self.args, last) == 0
-            case "epoch":
-                per_epoch = self.batches.steps_per_epoch
-                assert per_epoch is not None  # checked at construction
-                return step % per_epoch == 0 or step == last
-
-    def _steps_between_saves(self) -> int:
-        return steps_between(
-            self.args.save_strategy,
-            self.args.save_steps,
-            total=self.state.max_steps,
-            steps_per_epoch=self.batches.steps_per_epoch or 0,
-        )
 
     def _planned_steps(self) -> int:
         if self.args.max_steps > 0:
@@ -218,9 +213,3 @@ def _check_options(args: SFTConfig, eval_dataset: Any, formatting_func: Any) -> 
             "completion_only_loss=True with a formatting_func, which makes one text of a row: "
             "leave one of them out."
         )
-
-
-def _steps_between(args: SFTConfig, max_steps: int) -> int:
-    """Steps between two evaluations."""
-    every = args.eval_steps or args.logging_steps
-    return max(1, math.ceil(every * max_steps) if every < 1 else round(every))

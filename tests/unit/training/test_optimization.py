@@ -7,7 +7,6 @@ from torch import nn
 
 from corral.errors import UsageError
 from corral.training import GRPOConfig, SFTConfig
-from corral.training.cadence import steps_between
 from corral.training.optimizers import make_optimizer
 from corral.training.policy_step import loss_options
 from corral.training.processes import make_accelerator
@@ -69,16 +68,6 @@ def test_an_optimizer_that_is_not_there_is_told_with_those_that_are() -> None:
     made = make_optimizer(nn.Linear(2, 2), GRPOConfig(optim="adafactor", learning_rate=0.5))
     assert made.defaults["relative_step"] is False
     assert made.param_groups[0]["lr"] == 0.5
-
-
-def test_what_happens_now_and_then_happens_when_asked() -> None:
-    numbers: dict[str, Any] = {"total": 30, "steps_per_epoch": 7}
-    assert steps_between("no", 5, **numbers) == 0
-    assert steps_between("steps", 5, **numbers) == 5
-    assert steps_between("steps", 0.25, **numbers) == 8
-    assert steps_between("steps", 0, **numbers) == 0
-    assert steps_between("epoch", 5, **numbers) == 7
-    assert steps_between("epoch", 5, total=1, steps_per_epoch=0.2) == 1
 
 
 def test_processes_are_joined_as_configured() -> None:
