@@ -5,7 +5,8 @@
     CorralError
     ├── UsageError (ValueError)        wrong use: bad option, bad class, bad data; fix and retry
     │   ├── ToolDefinitionError        a tool cannot be described to a model
-    │   └── TemplateError              a chat template cannot be used for multi-turn training
+    │   ├── TemplateError              a chat template cannot be used for multi-turn training
+    │   └── ImageError                 an image cannot be read, or by this model not at all
     ├── MissingExtraError (ImportError) an optional dependency is not installed
     ├── EnvironmentFault               the user's environment code failed outside a tool call
     └── InfrastructureFault            something beneath the environment failed (socket, engine)
@@ -34,6 +35,10 @@ class ToolDefinitionError(UsageError):
 
 class TemplateError(UsageError):
     """A chat template cannot be extended turn by turn; the message shows where it differs."""
+
+
+class ImageError(UsageError):
+    """An image cannot be shown to the model; the message says why."""
 
 
 class MissingExtraError(CorralError, ImportError):

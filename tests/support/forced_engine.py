@@ -17,7 +17,7 @@ from torch import Tensor
 from corral.engines.torch_engine import TorchEngine, scheduler
 from corral.engines.torch_engine.sampler import RowSampling, sample_rows
 from corral.engines.torch_engine.scheduler import Scheduler
-from corral.records import Sampled, SamplingParams
+from corral.records import PlacedImage, Sampled, SamplingParams
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +60,28 @@ class ForcedEngine(TorchEngine):
     async def sample(
         self, prompt_ids: Sequence[int], params: SamplingParams, *, key: str
     ) -> Sampled:
-        conversation = key.partition("#")[0]
-        self._forced[key] = self._script(conversation, self._turns[key])
-        self._turns[key] += 1
+        self._force_turn(key)
         sampled = await super().sample(prompt_ids, params, key=key)
+        return self._noted(prompt_ids, key, sampled)
+
+    async def sample_with_images(
+        self,
+        prompt_ids: Sequence[int],
+        params: SamplingParams,
+        *,
+        key: str,
+        images: Sequence[PlacedImage],
+    ) -> Sampled:
+        self._force_turn(key)
+        sampled = await super().sample_with_images(prompt_ids, params, key=key, images=images)
+        return self._noted(prompt_ids, key, sampled)
+
+    def _force_turn(self, key: str) -> None:
+        self._forced[key] = self._script(key.partition("#")[0], self._turns[key])
+        self._turns[key] += 1
+
+    def _noted(self, prompt_ids: Sequence[int], key: str, sampled: Sampled) -> Sampled:
+        conversation = key.partition("#")[0]
         self.calls.append(
             Call(conversation=conversation, prompt_ids=tuple(prompt_ids), sampled=sampled)
         )

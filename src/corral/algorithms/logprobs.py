@@ -17,6 +17,7 @@ from torch.utils import checkpoint as recompute
 from corral.algorithms.output_head import OutputHead, find_output_head
 from corral.algorithms.packing import MicroBatch
 from corral.errors import UsageError
+from corral.vision import image_positions, rope_owner
 
 # What the backward pass keeps of the output head, for all chunks together, before it is cheaper to
 # compute it again. Some five tensors as large as the logits are needed for logprob and entropy.
@@ -120,14 +121,30 @@ def _kept_bytes(head: OutputHead | None, features: Tensor) -> int:
     return len(features) * int(vocabulary) * 4 * _KEPT_TENSORS
 
 
+def _positions(model: nn.Module, microbatch: MicroBatch) -> Tensor:
+    """[lines, length], or [3, lines, length] where the model counts an image's rows and columns."""
+    owner, images = rope_owner(model), microbatch.images
+    if owner is None or images is None:
+        return microbatch.position_ids
+    return image_positions(
+        owner,
+        microbatch.input_ids,
+        images.is_placeholder,
+        images.inputs,
+        microbatch.attention_mask,
+    )
+
+
 def _features(model: nn.Module, microbatch: MicroBatch, head: OutputHead | None) -> Tensor:
     """[lines × length, width] hidden states, or logits when the head can't be applied apart."""
     module: Any = model if head is None else head.transformer
+    images = microbatch.images
     output = module(
         input_ids=microbatch.input_ids,
         attention_mask=microbatch.attention_mask,
-        position_ids=microbatch.position_ids,
+        position_ids=microbatch.position_ids if images is None else _positions(model, microbatch),
         use_cache=False,
+        **({} if images is None else images.inputs),
     )
     features: Tensor = output.logits if head is None else output.last_hidden_state
     # Prompt learning puts positions of its own in front.

@@ -14,6 +14,7 @@ from torch import Tensor
 from corral.algorithms.batch import TokenBatch
 from corral.errors import UsageError
 from corral.records import Sample
+from corral.vision import ImageBatch, image_batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +44,15 @@ class MicroBatch:
     """[N] as the engine reported them."""
     episode_share: Tensor
     """[B] the row's part of its episode's trained tokens."""
+    images: ImageBatch | None = None
+    """The images of all rows; None if there are none. Never with ``packing``."""
 
     def to(self, device: torch.device | str) -> "MicroBatch":
         """The same micro-batch on another device."""
         moved = {
             name: value.to(device)
             for name in self.__slots__
-            if isinstance(value := getattr(self, name), Tensor)
+            if isinstance(value := getattr(self, name), Tensor | ImageBatch)
         }
         return replace(self, **moved)
 
@@ -141,6 +144,11 @@ def collate(
     for index, sample in zip(indices, rows, strict=True):
         _check(index, sample)
     lengths = [len(sample.ids) for sample in rows]
+    if packing and any(sample.images for sample in rows):
+        raise UsageError(
+            "packing=True lays rows behind each other, where the positions of images would be "
+            "wrong. Set packing=False."
+        )
     width = sum(lengths) if packing else max(lengths)
     starts = _starts(lengths) if packing else [line * width for line in range(len(rows))]
     trained = [
@@ -163,6 +171,7 @@ def collate(
         row=torch.tensor([entry[3] for entry in trained], dtype=torch.int64),
         advantages=torch.tensor([sample.advantage for sample in rows], dtype=torch.float32),
         episode_share=torch.tensor(shares, dtype=torch.float32),
+        images=image_batch([(sample.ids, sample.images) for sample in rows], width),
     )
 
 

@@ -51,6 +51,8 @@ class ControlTokens:
         added: Mapping[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
         special = {token for token, about in added.items() if about.special}
         special |= set(tokenizer.all_special_ids)
+        if renderer.images is not None:
+            special.add(renderer.images.token_id)
         # A tag may be several tokens, and the template writes ordinary ones as well.
         tags = (*syntax.reasoning, syntax.closes)
         used = {token for tag in tags for token in encode(tokenizer, tag)} | _written(renderer)

@@ -8,6 +8,9 @@ from corral.chat.calls import HERMES, CallSyntax
 from corral.chat.calls.syntax import Types
 from corral.chat.control_tokens import ControlTokens, without_guard
 from corral.chat.corral_template import corral_template
+from corral.chat.image_support import image_mark, plain_renderer, tokenizer_and_images
+from corral.chat.images import Encoded, ImageReader
+from corral.chat.pictures import loaded
 from corral.chat.probe import PROBE_TOOL
 from corral.chat.proof import prove_prefix_extension
 from corral.chat.reading import parse_turn, types_of
@@ -17,6 +20,7 @@ from corral.chat.tokenizer import Tokenizer, encode
 from corral.chat.tool_support import tokenizer_renderer
 from corral.chat.turn import Opening, find_opening, turn_text
 from corral.chat.turn_end import TurnEnd, find_turn_end
+from corral.errors import UsageError
 from corral.records import Finish, Message, ParsedTurn
 
 
@@ -54,6 +58,7 @@ class ChatFormat:
         The tokenizer is used as it is and never changed.
 
         Args:
+            tokenizer: Or the multimodal processor of a model that reads images.
             template_kwargs: Extra variables of the template, such as ``enable_thinking``.
             tools: Schemas of the tools the run uses; the proof renders them.
             extra_stop_ids: More ids that end a turn, such as those of a generation config.
@@ -62,8 +67,13 @@ class ChatFormat:
         Raises:
             TemplateError: The template cannot be extended turn by turn.
         """
+        tokenizer, images = tokenizer_and_images(tokenizer)
         renderer, syntax = _renderer_for(
-            tokenizer, template_kwargs or {}, extra_stop_ids, needs_tools=needs_tools
+            tokenizer,
+            template_kwargs or {},
+            extra_stop_ids,
+            needs_tools=needs_tools,
+            images=images,
         )
         turn_end = find_turn_end(renderer, extra_stop_ids)
         chat = cls(
@@ -88,6 +98,15 @@ class ChatFormat:
         return self.renderer.template
 
     @property
+    def images(self) -> ImageReader | None:
+        """What reads images for the model; None for a model that reads text only."""
+        return self.renderer.images
+
+    def loaded(self, messages: Sequence[Message]) -> list[Message]:
+        """Messages whose pictures are opened, for a model that reads them; see ``pictures``."""
+        return list(messages) if self.images is None else loaded(messages)
+
+    @property
     def stop_ids(self) -> frozenset[int]:
         """The ids that end a turn."""
         return self.turn_end.stop_ids
@@ -100,21 +119,38 @@ class ChatFormat:
     def prompt_ids(
         self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] | None = None
     ) -> list[int]:
-        """The conversation up to where the model speaks first."""
+        """The ids of :meth:`prompt`, where no image may be lost."""
+        return _without_images(self.prompt(messages, tools))
+
+    def prompt(
+        self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] | None = None
+    ) -> Encoded:
+        """The conversation up to where the model speaks first; images are those of ``loaded``.
+
+        Raises:
+            ImageError: The model reads no images and there are some.
+        """
         plain, listed = self.control.in_messages(messages), self.control.guarded(tools)
-        return self.renderer.ids(plain, tools=listed, opens_turn=True)
+        return self.renderer.encoded(plain, tools=listed, opens_turn=True)
 
     def suffix_ids(
         self, messages: Sequence[Message], assistant: Message | None = None
     ) -> list[int]:
+        """The ids of :meth:`suffix`, where no image may be lost."""
+        return _without_images(self.suffix(messages, assistant))
+
+    def suffix(self, messages: Sequence[Message], assistant: Message | None = None) -> Encoded:
         """What follows a sampled turn that ended in a stop token, up to the model's next turn.
 
         Args:
             messages: The results of all its calls, in order, or a user message.
             assistant: The turn they follow; names the results that don't say which tool they are
                 from.
+
+        Raises:
+            ImageError: The model reads no images and there are some.
         """
-        return self.suffixes.ids(self.control.in_messages(messages), assistant=assistant)
+        return self.suffixes.encoded(self.control.in_messages(messages), assistant=assistant)
 
     def turn_ids(self, message: Message) -> list[int]:
         """An assistant message as the model would sample it, stop token included."""
@@ -150,17 +186,26 @@ class ChatFormat:
         )
 
 
+def _without_images(encoded: Encoded) -> list[int]:
+    if encoded.images:
+        raise UsageError("These messages have images: where only their ids are used, none may be.")
+    return encoded.ids
+
+
 def _renderer_for(
     tokenizer: Tokenizer,
     options: Mapping[str, Any],
     extra_stop_ids: Sequence[int],
     *,
     needs_tools: bool,
+    images: ImageReader | None,
 ) -> tuple[Renderer, CallSyntax]:
     if tokenizer.chat_template and not needs_tools:
-        return Renderer(tokenizer=tokenizer, template=None, options=options), HERMES
-    theirs = tokenizer_renderer(tokenizer, options, extra_stop_ids)
+        return plain_renderer(tokenizer, options, images), HERMES
+    theirs = tokenizer_renderer(tokenizer, options, extra_stop_ids, images=images)
     if theirs is not None:
         return theirs
-    ours = Renderer(tokenizer=tokenizer, template=corral_template(tokenizer), options=options)
+    mark = None if images is None else image_mark(tokenizer, options, images)
+    template = corral_template(tokenizer, image_mark=mark)
+    ours = Renderer(tokenizer=tokenizer, template=template, options=options, images=images)
     return ours, HERMES

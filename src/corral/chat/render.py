@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from corral.chat.images import Encoded, ImageReader
+from corral.chat.pictures import has_image, is_image_block
 from corral.chat.tokenizer import Tokenizer, encode
-from corral.errors import TemplateError
+from corral.errors import ImageError, TemplateError
 from corral.records import Message
 
 
@@ -23,6 +25,10 @@ class Renderer:
     """The template wants the arguments of a call as a JSON string, not as a mapping."""
     call_ids: bool = False
     """The template wants an id on each call and on the result that answers it."""
+    content_as_blocks: bool = False
+    """The template wants content as a list of blocks, also where it is text."""
+    images: ImageReader | None = None
+    """What reads images for the model; None for a model that reads text only."""
 
     def text(
         self,
@@ -31,10 +37,19 @@ class Renderer:
         tools: Sequence[dict[str, Any]] | None = None,
         opens_turn: bool = False,
     ) -> str:
-        """The conversation as text; ``opens_turn`` leads up to where the model speaks."""
+        """The conversation as text; ``opens_turn`` leads up to where the model speaks.
+
+        Raises:
+            ImageError: The model reads no images and there are some.
+            TemplateError: The template fails on the messages.
+        """
+        if self.images is None and any(map(has_image, messages)):
+            raise _text_only(self.tokenizer)
         plain = [plain_message(message, self.arguments_as_text) for message in messages]
         if self.call_ids:
             _number_calls(plain)
+        if self.content_as_blocks:
+            _wrap_contents(plain)
         try:
             return str(
                 self.tokenizer.apply_chat_template(
@@ -63,7 +78,32 @@ class Renderer:
         opens_turn: bool = False,
     ) -> list[int]:
         """The conversation as ids."""
-        return encode(self.tokenizer, self.text(messages, tools=tools, opens_turn=opens_turn))
+        return self.encoded(messages, tools=tools, opens_turn=opens_turn).ids
+
+    def encoded(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[dict[str, Any]] | None = None,
+        opens_turn: bool = False,
+    ) -> Encoded:
+        """The conversation as ids, with its images."""
+        return self.encode(self.text(messages, tools=tools, opens_turn=opens_turn), messages)
+
+    def encode(self, text: str, messages: Sequence[Message]) -> Encoded:
+        """Text in which ``messages`` are rendered as ids, with their images."""
+        if self.images is not None:
+            return self.images.encode(text, messages)
+        return Encoded(encode(self.tokenizer, text))
+
+
+def _text_only(tokenizer: Tokenizer) -> ImageError:
+    name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
+    return ImageError(
+        f"The model reads text only ({name} has no image processor), so it cannot be shown an "
+        "image. Train a vision-language model, with its AutoProcessor as processing_class, or "
+        "return text."
+    )
 
 
 def plain_message(message: Message, arguments_as_text: bool) -> dict[str, Any]:
@@ -72,7 +112,8 @@ def plain_message(message: Message, arguments_as_text: bool) -> dict[str, Any]:
     Content is never None or missing, reasoning and calls are absent rather than empty, arguments
     are a mapping unless the template wants text.
     """
-    plain: dict[str, Any] = {**message, "content": plain_content(message.get("content"))}
+    content = _without_pictures(plain_content(message.get("content")))
+    plain: dict[str, Any] = {**message, "content": content}
     if plain.get("reasoning_content") is None:
         plain.pop("reasoning_content", None)
     else:  # the name that gpt-oss and LFM2.5 know it by
@@ -92,6 +133,20 @@ def plain_content(content: object) -> object:
     blocks = cast("list[Any]", content)
     texts = [_block_text(block) for block in blocks]
     return "".join(cast("list[str]", texts)) if None not in texts else blocks
+
+
+def _without_pictures(content: object) -> object:
+    """Content as a template needs it: it asks where an image stands, and never looks at it."""
+    if not isinstance(content, list):
+        return content
+    blocks = cast("list[Any]", content)
+    return [{"type": "image"} if is_image_block(block) else block for block in blocks]
+
+
+def _wrap_contents(messages: Sequence[dict[str, Any]]) -> None:
+    for message in messages:
+        if isinstance(message["content"], str):
+            message["content"] = [{"type": "text", "text": message["content"]}]
 
 
 def _number_calls(messages: Sequence[dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from corral.chat.images import Encoded
 from corral.chat.render import Renderer, plain_content
 from corral.chat.tokenizer import encode, first_difference
 from corral.chat.turn_end import PROBE_TEXT, TurnEnd
@@ -36,20 +37,24 @@ class SuffixRenderer:
     """Text around the contents, by roles and names; None where contents are not left as is."""
 
     def ids(self, messages: Sequence[Message], *, assistant: Message | None = None) -> list[int]:
+        """The ids of :meth:`encoded`."""
+        return self.encoded(messages, assistant=assistant).ids
+
+    def encoded(self, messages: Sequence[Message], *, assistant: Message | None = None) -> Encoded:
         """The ids between the stop token of a sampled turn and where the model speaks again.
 
         Encoded after the stop token, whose neighbours never merge with it.
         """
         text = self.text(messages, assistant=assistant)
         tokenizer, stop = self.renderer.tokenizer, self.turn_end
-        ids = encode(tokenizer, stop.text + text)
+        ids, images = self.renderer.encode(stop.text + text, messages)
         if ids[:1] != [stop.token]:
             alone = [stop.token, *encode(tokenizer, text)]
             raise TemplateError(
                 f"The stop token {stop.text!r} merges with the text after it, so a sampled turn "
                 f"cannot be extended: {first_difference(tokenizer, alone, ids)}."
             )
-        return ids[1:]
+        return Encoded(ids[1:], tuple(image.moved(-1) for image in images))
 
     def kept(self) -> int:
         """How many combinations of tools are remembered."""

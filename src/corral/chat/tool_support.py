@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corral.chat.calls import SYNTAXES, CallSyntax
+from corral.chat.images import ImageReader
 from corral.chat.probe import (
     PROBE_DESCRIPTION,
     PROBE_KEY,
@@ -29,7 +30,11 @@ _CALLS = (ToolCall(name=PROBE_NAME, arguments={PROBE_KEY: probe_value(0)}),)
 
 
 def tokenizer_renderer(
-    tokenizer: Tokenizer, options: Mapping[str, Any], extra_stop_ids: Sequence[int] = ()
+    tokenizer: Tokenizer,
+    options: Mapping[str, Any],
+    extra_stop_ids: Sequence[int] = (),
+    *,
+    images: ImageReader | None = None,
 ) -> tuple[Renderer, CallSyntax] | None:
     """A renderer that gives the tokenizer's template calls the way it wants them, and their syntax.
 
@@ -46,7 +51,7 @@ def tokenizer_renderer(
         return None
     failures: list[TemplateError] = []
     unread: list[str] = []
-    for dialect in _dialects(tokenizer, options):
+    for dialect in _dialects(tokenizer, options, images):
         try:
             text = dialect.text(_CONVERSATION, tools=[PROBE_TOOL])
         except TemplateError as error:
@@ -69,7 +74,7 @@ def tokenizer_renderer(
             f"The chat template writes a tool call as {unread[0]!r}, which Corral cannot read. "
             f"It reads these ways to write calls: {known}."
         )
-    plain = Renderer(tokenizer=tokenizer, template=None, options=options)
+    plain = Renderer(tokenizer=tokenizer, template=None, options=options, images=images)
     listing = plain.text(_CONVERSATION[:1], tools=[PROBE_TOOL], opens_turn=True)
     if failures and PROBE_DESCRIPTION in listing:
         raise failures[0]
@@ -97,7 +102,9 @@ def _syntax_of(turn: str) -> CallSyntax | None:
     return None
 
 
-def _dialects(tokenizer: Tokenizer, options: Mapping[str, Any]) -> list[Renderer]:
+def _dialects(
+    tokenizer: Tokenizer, options: Mapping[str, Any], images: ImageReader | None
+) -> list[Renderer]:
     return [
         Renderer(
             tokenizer=tokenizer,
@@ -105,7 +112,10 @@ def _dialects(tokenizer: Tokenizer, options: Mapping[str, Any]) -> list[Renderer
             options=options,
             arguments_as_text=arguments_as_text,
             call_ids=call_ids,
+            content_as_blocks=content_as_blocks,
+            images=images,
         )
+        for content_as_blocks in ((False,) if images is None else (False, True))
         for call_ids in (False, True)
         for arguments_as_text in (False, True)
     ]

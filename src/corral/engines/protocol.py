@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from corral.records import Sampled, SamplingParams
+from corral.records import PlacedImage, Sampled, SamplingParams
 
 
 class Engine(Protocol):
@@ -30,4 +30,23 @@ class Engine(Protocol):
 
     def max_context(self) -> int:
         """How many tokens a conversation may have in all."""
+        ...
+
+
+class ImageEngine(Engine, Protocol):
+    """An engine whose model reads images."""
+
+    async def sample_with_images(
+        self,
+        prompt_ids: Sequence[int],
+        params: SamplingParams,
+        *,
+        key: str,
+        images: Sequence[PlacedImage],
+    ) -> Sampled:
+        """As ``sample``, where images stand in the prompt.
+
+        Args:
+            images: All images of ``prompt_ids``, in order; each begins at a placeholder.
+        """
         ...

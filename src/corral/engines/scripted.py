@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from corral.errors import InfrastructureFault, UsageError
-from corral.records import Finish, Sampled, SamplingParams
+from corral.records import Finish, PlacedImage, Sampled, SamplingParams
 
 Script = Callable[[str, Sequence[int]], Sequence[int]] | Mapping[str, Sequence[Sequence[int]]]
 """``(key, prompt_ids) -> ids of the turn``, or the turns of each conversation in order."""
@@ -43,6 +43,8 @@ class ScriptedEngine:
     """Version of the weights that results claim."""
     calls: list[ScriptedCall] = field(default_factory=list)
     """Every call, failed ones included."""
+    images: dict[str, tuple[PlacedImage, ...]] = field(default_factory=dict)
+    """The images of the last call with each key that had some."""
     released: list[str] = field(default_factory=list)
     """Every released key."""
     _turns_of: dict[str, int] = field(default_factory=dict)
@@ -65,6 +67,18 @@ class ScriptedEngine:
         ids, finish = _cut(self._next_turn(key, prompt_ids), params, room)
         logprobs = (self.logprob,) * len(ids)
         return Sampled(ids=ids, logprobs=logprobs, finish=finish, version=self.version)
+
+    async def sample_with_images(
+        self,
+        prompt_ids: Sequence[int],
+        params: SamplingParams,
+        *,
+        key: str,
+        images: Sequence[PlacedImage],
+    ) -> Sampled:
+        """Return the scripted turn, and note the images."""
+        self.images[key] = tuple(images)
+        return await self.sample(prompt_ids, params, key=key)
 
     def release(self, key: str) -> None:
         """Note that the conversation is over."""

@@ -16,7 +16,7 @@ from corral.rollout.blocking import run_blocking
 from corral.rollout.seeds import derive
 from corral.training import GRPOConfig
 from corral.training.grpo import limits_of
-from corral.training.models import chat_format, load_model, load_tokenizer
+from corral.training.models import chat_format, load_model, load_processing_class
 from corral.training.tasks import task_from_row
 from corral.worlds import World
 from corral.worlds.play import game_row
@@ -107,7 +107,8 @@ def _tasks(rows: Sequence[Mapping[str, Any]], purpose: str) -> list[Task]:
 
 
 def _player(path: str | Path, world: World, args: GRPOConfig, temperature: float) -> Player:
-    model, tokenizer = load_model(path, args.model_init_kwargs), load_tokenizer(path, None)
+    model = load_model(path, args.model_init_kwargs)
+    tokenizer = load_processing_class(path, None)
     kind = prepare(world.factory)
     chat = chat_format(tokenizer, model, kind.tools.schemas, args.chat_template_kwargs)
     return Player(

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from corral.errors import MissingExtraError, UsageError, require
 from corral.recipes.recipe import PackagedModel, PathModel, Recipe, ScratchModel
 from corral.recipes.scratch import build_scratch_model
-from corral.training.models import load_model, load_tokenizer
+from corral.training.models import load_model, load_processing_class
 from corral.worlds import World
 
 
@@ -35,7 +35,7 @@ def build_model(recipe: Recipe, world: World | None, target: Path) -> None:
 def copy_model(section: PathModel, target: Path) -> None:
     """Save the model at a path or hub id under another path."""
     load_model(section.path, {}).save_pretrained(target)  # type: ignore[operator]
-    load_tokenizer(section.path, None).save_pretrained(target)
+    load_processing_class(section.path, None).save_pretrained(target)
 
 
 def convert_packaged_model(section: PackagedModel, target: Path) -> None:

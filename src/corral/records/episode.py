@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from corral.records.images import PlacedImage
 from corral.records.messages import Message
 from corral.records.transcript import Transcript
 
@@ -122,6 +123,8 @@ class Sample:
     episode: tuple[int, int]
     """(group of the generation, member) it comes from."""
     is_truncated: bool = False
+    images: tuple[PlacedImage, ...] = ()
+    """Images among ``ids``, in order."""
 
     def trained_tokens(self) -> int:
         """How many tokens the loss looks at."""

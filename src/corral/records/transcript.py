@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from corral.records.images import PlacedImage
 from corral.records.sampling import Sampled
 
 
@@ -47,11 +48,13 @@ class Span:
     """One for each id of a sampled span, None for all others."""
     version: int | None = None
     """Version of the weights that drew a sampled span."""
+    images: tuple[PlacedImage, ...] = ()
+    """Images among ``ids``, in order; never in a sampled span."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRow:
-    """One training row; the four tuples have one entry a token."""
+    """One training row; all tuples but ``images`` have one entry a token."""
 
     ids: tuple[int, ...]
     loss_mask: tuple[int, ...]
@@ -62,6 +65,8 @@ class TokenRow:
     """Weight version of trained tokens, -1 elsewhere."""
     prompt_length: int
     """How many leading tokens precede the first sampled one."""
+    images: tuple[PlacedImage, ...] = ()
+    """Images among ``ids``, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,18 @@ class Transcript:
     spans: tuple[Span, ...] = ()
 
     def append(
-        self, kind: SpanKind, ids: Sequence[int], *, parent: int | None = None
+        self,
+        kind: SpanKind,
+        ids: Sequence[int],
+        *,
+        parent: int | None = None,
+        images: Sequence[PlacedImage] = (),
     ) -> "Transcript":
         """A transcript with one more unsampled span after ``parent`` (the last span by default)."""
         if kind is SpanKind.SAMPLED:
             raise ValueError("Use append_sampled: a sampled span needs logprobs and a version.")
-        return self._with(Span(kind=kind, ids=tuple(ids), parent=self._parent(parent)))
+        parent = self._parent(parent)
+        return self._with(Span(kind=kind, ids=tuple(ids), parent=parent, images=tuple(images)))
 
     def append_sampled(self, sampled: Sampled, *, parent: int | None = None) -> "Transcript":
         """A transcript with one more sampled span after ``parent`` (the last span by default)."""
@@ -117,6 +128,7 @@ class Transcript:
         mask: list[int] = []
         logprobs: list[float] = []
         versions: list[int] = []
+        images: list[PlacedImage] = []
         prompt_length: int | None = None
         for index in line:
             span = self.spans[index]
@@ -125,6 +137,7 @@ class Transcript:
                 prompt_length = len(ids)
             is_trained = is_sampled and index in fresh
             count = len(span.ids)
+            images += [image.moved(len(ids)) for image in span.images]
             ids += span.ids
             mask += [int(is_trained)] * count
             logprobs += span.logprobs if is_trained and span.logprobs else [0.0] * count
@@ -135,6 +148,7 @@ class Transcript:
             logprobs=tuple(logprobs),
             versions=tuple(versions),
             prompt_length=len(ids) if prompt_length is None else prompt_length,
+            images=tuple(images),
         )
 
     def _parent(self, parent: int | None) -> int:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from corral.records import Message, Sampled, SpanKind, Transcript
+from corral.chat.images import Encoded
+from corral.records import Message, PlacedImage, Sampled, SpanKind, Transcript
 
 
 class Conversation:
@@ -12,11 +13,12 @@ class Conversation:
     the caller until it is; nothing is ever taken back from here.
     """
 
-    def __init__(self, messages: Sequence[Message], prompt_ids: Sequence[int]) -> None:
+    def __init__(self, messages: Sequence[Message], prompt: Encoded) -> None:
         self.messages: list[Message] = list(messages)
         self.completion_start = len(self.messages)
-        self.transcript = Transcript().append(SpanKind.PROMPT, prompt_ids)
-        self.ids: list[int] = list(prompt_ids)
+        self.transcript = Transcript().append(SpanKind.PROMPT, prompt.ids, images=prompt.images)
+        self.ids: list[int] = list(prompt.ids)
+        self.images: list[PlacedImage] = list(prompt.images)
         self.prompt_length = len(self.ids)
         self.turns = 0
 
@@ -32,13 +34,15 @@ class Conversation:
         self.ids += sampled.ids
         self.turns += 1
 
-    def add_results(self, results: Sequence[Message], suffix: Sequence[int]) -> None:
+    def add_results(self, results: Sequence[Message], suffix: Encoded | None) -> None:
         """Append tool messages and the tokens that carry them.
 
-        An empty suffix appends the messages alone: the last ones of an episode, which the model
-        never reads.
+        No suffix appends the messages alone: the last ones of an episode, which the model never
+        reads.
         """
         self.messages += results
-        if suffix:
-            self.transcript = self.transcript.append(SpanKind.TOOL, suffix)
-            self.ids += suffix
+        if suffix is not None:
+            ids, images = suffix
+            self.transcript = self.transcript.append(SpanKind.TOOL, ids, images=images)
+            self.images += [image.moved(len(self.ids)) for image in images]
+            self.ids += ids

@@ -1,12 +1,14 @@
 """Plays one episode: reset, then turns and tools until something ends it, then the reward."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from corral.chat.format import ChatFormat
+from corral.chat.images import Encoded
 from corral.chat.observation import merge_observation
+from corral.chat.pictures import has_image
 from corral.chat.tokenizer import plain_text, text_prompt_ids
 from corral.engines.protocol import Engine
 from corral.env import (
@@ -34,6 +36,7 @@ from corral.records import (
     ToolCounts,
 )
 from corral.rollout.conversation import Conversation
+from corral.rollout.images import image_boundary, sample_with_images
 from corral.rollout.limits import Limits, TokenBudget
 from corral.rollout.seeds import derive
 from corral.rollout.stopwatch import Stopwatch
@@ -69,10 +72,11 @@ class Seat:
     def text(self) -> str | None:
         """The prompt where it is plain text that the model continues, without a chat template.
 
-        With tools or an environment there is a conversation, and text is its first message.
+        With tools, an environment or images there is a conversation, and text is its first message.
         """
         prompt = self.task.columns.get("prompt")
         is_alone = self.kind is None and len(self.tools) == 0
+        is_alone = is_alone and not any(map(has_image, self.task.prompt))
         return prompt if is_alone and isinstance(prompt, str) else None
 
 
@@ -88,7 +92,7 @@ class EpisodeRun:
         self._home = home
         self._environment: object | None = None if home is None else home.instance
         self._key = key
-        self._talk = Conversation(seat.task.prompt, ())
+        self._talk = Conversation(seat.task.prompt, Encoded([]))
         self._counts = ToolCounts()
         self._watch = Stopwatch()
         self._bound: BoundTools | None = None
@@ -140,22 +144,24 @@ class EpisodeRun:
             reset = call_reset(home.instance, self._seat.row, executor=home.thread)
             with self._watch.part("reset"):
                 observation = await self._within_limit(f"{kind.name}.reset", reset)
-        messages = merge_observation(task.prompt, observation)
-        prompt_ids = self._prompt_ids(messages)
+        merged = merge_observation(task.prompt, observation)
+        with image_boundary(f"The prompt of task {task.index}"):
+            messages = self._rules.chat.loaded(merged)
+            prompt = self._prompt(messages)
         context = self._rules.engine.max_context()
-        if len(prompt_ids) >= context:
+        if len(prompt.ids) >= context:
             raise EnvironmentFault(
-                f"The prompt of task {task.index} has {len(prompt_ids)} tokens, but the model's "
+                f"The prompt of task {task.index} has {len(prompt.ids)} tokens, but the model's "
                 f"context is {context}: prompts are never cut, so shorten it or use a model with a "
                 "longer context."
             )
-        self._talk = Conversation(messages, prompt_ids)
+        self._talk = Conversation(messages, prompt)
 
-    def _prompt_ids(self, messages: list[Message]) -> Sequence[int]:
+    def _prompt(self, messages: list[Message]) -> Encoded:
         chat, text = self._rules.chat, self._seat.text
         if text is not None:
-            return text_prompt_ids(chat.renderer.tokenizer, text)
-        return chat.prompt_ids(messages, self._seat.tools.schemas or None)
+            return Encoded(text_prompt_ids(chat.renderer.tokenizer, text))
+        return chat.prompt(messages, self._seat.tools.schemas or None)
 
     async def _play_in_time(self) -> Outcome:
         clock = asyncio.timeout(self._rules.limits.seconds)
@@ -207,7 +213,10 @@ class EpisodeRun:
         )
         # A copy: an engine may keep what it was given, and the conversation grows on.
         ids = tuple(self._talk.ids)
-        return await self._rules.engine.sample(ids, params, key=self._key)
+        engine = self._rules.engine
+        if self._talk.images:
+            return await sample_with_images(engine, ids, params, self._key, self._talk.images)
+        return await engine.sample(ids, params, key=self._key)
 
     def _parse(self, sampled: Sampled) -> ParsedTurn:
         chat = self._rules.chat
@@ -239,18 +248,21 @@ class EpisodeRun:
 
     def _take_results(self, results: list[Message]) -> Outcome | None:
         """Checks 5 to 7 of :mod:`corral.rollout.limits`."""
-        suffix: list[int] = []
+        suffix = Encoded([])
         fits = not self._budget().is_beyond(characters_of(results))
         if fits:
-            suffix = self._rules.chat.suffix_ids(for_template(results, self._seat.tools))
-            fits = self._budget().fits(len(suffix))
+            chat = self._rules.chat
+            with image_boundary("A tool's result"):
+                results = chat.loaded(results)
+                suffix = chat.suffix(for_template(results, self._seat.tools))
+            fits = self._budget().fits(len(suffix.ids))
         is_over = (
             self._rules.stop_when_done
             and self._environment is not None
             and is_done(self._environment)
         )
         if is_over:
-            self._talk.add_results(results, suffix if fits else ())
+            self._talk.add_results(results, suffix if fits else None)
             return Outcome.STOPPED_BY_ENVIRONMENT
         if not fits:
             return Outcome.OUT_OF_TOKENS

@@ -99,4 +99,5 @@ def _sample(
         version=min(version for version, is_trained in trained if is_trained),
         episode=(group, episode.member),
         is_truncated=is_cut,
+        images=tuple(image for image in row.images if image.stop <= end),
     )

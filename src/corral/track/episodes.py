@@ -8,6 +8,8 @@ One line is one episode::
      "metrics", "error", "completion_start"}
 
 ``mask`` is 1 where the span's ids were sampled and are trained. Unknown values are null, never 0.
+A span with images has ``"images": [{"start", "stop", "tokens", "file"}]`` as well, and blocks of
+messages name the same files, which lie beside the episodes.
 """
 
 import io
@@ -20,9 +22,20 @@ from typing import Any
 
 import zstandard
 
-from corral.records import Episode, Outcome, Span, SpanKind, Task, ToolCounts, Transcript
+from corral.records import (
+    Episode,
+    ModelImage,
+    Outcome,
+    PlacedImage,
+    Span,
+    SpanKind,
+    Task,
+    ToolCounts,
+    Transcript,
+)
 from corral.track.atomic import write_atomically
 from corral.track.jsonable import as_number, dumps
+from corral.track.pictures import FOLDER, PictureFiles
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +67,9 @@ def write_episodes(
     if advantages is not None and len(advantages) != len(episodes):
         raise ValueError(f"{len(advantages)} advantages for {len(episodes)} episodes.")
     values = advantages if advantages is not None else [None] * len(episodes)
+    pictures = PictureFiles(path.parent)
     lines = [
-        dumps(_episode_fields(episode, advantage)) + "\n"
+        dumps(_episode_fields(episode, advantage, pictures)) + "\n"
         for episode, advantage in zip(episodes, values, strict=True)
     ]
     compressor = zstandard.ZstdCompressor(level=_COMPRESSION_LEVEL, write_checksum=True)
@@ -91,7 +105,25 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
         logger.warning("%s: cut short, its last episode is incomplete", path)
 
 
-def _episode_fields(episode: Episode, advantage: float | None) -> dict[str, Any]:
+def _episode_fields(
+    episode: Episode, advantage: float | None, pictures: PictureFiles
+) -> dict[str, Any]:
+    fields = _fields(episode, advantage)
+    if not _has_images(episode):
+        return fields
+    told = {name: pictures.replaced(fields[name]) for name in ("task", "messages")}
+    return fields | told
+
+
+def _has_images(episode: Episode) -> bool:
+    if any(span.images for span in episode.transcript.spans):
+        return True
+    # A fault may have ended the episode before the model saw its images.
+    contents = [message.get("content") for message in (*episode.task.prompt, *episode.messages)]
+    return any(isinstance(content, list) for content in contents)
+
+
+def _fields(episode: Episode, advantage: float | None) -> dict[str, Any]:
     task = episode.task
     return {
         "task": {
@@ -129,6 +161,17 @@ def _span_fields(span: Span) -> dict[str, Any]:
         "mask": int(span.kind is SpanKind.SAMPLED),
         "logprobs": span.logprobs,
         "version": span.version,
+        **({"images": [_image_fields(one) for one in span.images]} if span.images else {}),
+    }
+
+
+def _image_fields(placed: PlacedImage) -> dict[str, Any]:
+    image = placed.image
+    return {
+        "start": placed.start,
+        "stop": placed.stop,
+        "tokens": image.tokens,
+        "file": f"{FOLDER}/{image.digest}.png",
     }
 
 
@@ -165,7 +208,14 @@ def _span(fields: Mapping[str, Any]) -> Span:
         parent=fields["parent"],
         logprobs=None if logprobs is None else tuple(as_number(value) for value in logprobs),
         version=fields["version"],
+        images=tuple(_image(image) for image in fields.get("images", ())),
     )
+
+
+def _image(fields: Mapping[str, Any]) -> PlacedImage:
+    name = fields["file"]
+    image = ModelImage(digest=Path(name).stem, picture=name, tokens=fields["tokens"])
+    return PlacedImage(image=image, start=fields["start"], stop=fields["stop"])
 
 
 def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:

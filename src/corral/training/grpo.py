@@ -21,7 +21,7 @@ from corral.engines.protocol import Engine
 from corral.engines.torch_engine import TorchEngine
 from corral.env import EnvironmentKind, prepare, tools_of
 from corral.errors import UsageError
-from corral.records import Episode, SamplingParams, Task
+from corral.records import Episode, Sample, SamplingParams, Task
 from corral.rollout import (
     Limits,
     Player,
@@ -48,9 +48,15 @@ from corral.training.exchange import advantages_over_processes, means_over_proce
 from corral.training.generation import Generation, slices_of
 from corral.training.grpo_config import GRPOConfig
 from corral.training.hub import HubUploads
+from corral.training.image_proof import check_images
 from corral.training.learner import Learner
 from corral.training.loop import Callback, Loop
-from corral.training.models import chat_format, load_model, load_tokenizer, with_adapter
+from corral.training.models import (
+    chat_format,
+    load_model,
+    load_processing_class,
+    with_adapter,
+)
 from corral.training.policy_step import PolicyStep
 from corral.training.processes import make_accelerator
 from corral.training.reference import Reference
@@ -64,6 +70,7 @@ from corral.training.tasks import TaskSource, check_rows, rows_of
 from corral.training.together import play_together
 from corral.training.trackers import tracker_callbacks
 from corral.training.trainer import Trainer
+from corral.training.vision import without_mismatches
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +99,8 @@ class GRPOTrainer(ScriptView, Trainer):
         train_dataset: Rows to play: a list of dicts or a map-style dataset. Optional with a single
             environment and ``max_steps``: the prompt is then what ``reset`` returns.
         eval_dataset: Rows to evaluate on, or several such data sets by name.
-        processing_class: The tokenizer; None: the one beside the model.
+        processing_class: The tokenizer, or the processor of a model that reads images; None: what
+            lies beside the model.
         reward_processing_classes: Tokenizers of reward models, one for each of ``reward_funcs``;
             None: the one beside each model.
         callbacks: Callbacks of transformers, objects or classes; see ``corral.training.loop``.
@@ -152,7 +160,7 @@ class GRPOTrainer(ScriptView, Trainer):
             self._evaluation_tasks(data)
         # Before the model is loaded: numbers that do not fit together should not take minutes.
         self.plan = plan_batches(self.args, make_accelerator(self.args).num_processes)
-        self.processing_class = load_tokenizer(
+        self.processing_class = load_processing_class(
             model, processing_class, trust_remote_code=self.args.trust_remote_code
         )
         self.model = with_adapter(
@@ -174,6 +182,7 @@ class GRPOTrainer(ScriptView, Trainer):
         self.state = TrainerState(max_steps=self._planned_steps())
         self.learner.schedule(self.state.max_steps)
         self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
+        check_images(rows, self.model, self.chat, self.engine, self.args)
         self.player = self._player(tools)
         self.rollout_func = rollout_func
         has_adapter = peft_config is not None
@@ -313,7 +322,7 @@ class GRPOTrainer(ScriptView, Trainer):
         processes = self.accelerator.num_processes
         scored = played_in_parts(tasks, self.args, processes, self._play_tasks)
         generation = self._compared(scored, time.perf_counter() - started)
-        rows = generation.rows(self.chat.stop_ids, self.args.mask_truncated_completions)
+        rows = self._rows(generation)
         loss, learned = self._policy_step.measure(rows)
         self.completion_log.show_evaluation(
             generation, prefix, self.state.global_step, self.callback_handler.callbacks
@@ -348,7 +357,7 @@ class GRPOTrainer(ScriptView, Trainer):
 
     def _learn(self, generation: Generation) -> None:
         """Make the optimiser steps that a generation feeds."""
-        rows = generation.rows(self.chat.stop_ids, self.args.mask_truncated_completions)
+        rows = self._rows(generation)
         old = self._policy_step.old_logprobs(rows) if self.plan.steps > 1 else None
         numbers = self._generation_numbers(generation)
         self.completion_log.take(generation, self.state.global_step + 1)
@@ -377,6 +386,11 @@ class GRPOTrainer(ScriptView, Trainer):
             **means_over_processes(generation.scored.metrics),
             "frac_reward_zero_std": fmean(map(float, is_zero)),
         }
+
+    def _rows(self, generation: Generation) -> list[Sample]:
+        rows = generation.rows(self.chat.stop_ids, self.args.mask_truncated_completions)
+        images = self.chat.images
+        return rows if images is None else without_mismatches(rows, images.token_id)
 
     def _generation_numbers(self, generation: Generation) -> dict[str, float]:
         episodes = gather_object(generation.episodes())

@@ -7,18 +7,20 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
 from corral.chat import ChatFormat
 from corral.chat.corral_template import corral_template
+from corral.chat.image_support import is_processor, text_part
 from corral.chat.render import Renderer
 from corral.chat.tool_support import tokenizer_renderer
 from corral.errors import TemplateError, UsageError, require
 from corral.rollout.seeds import derive
+from corral.training.vision import load_processor, reads_images
 
 
 def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) -> nn.Module:
-    """The causal language model that ``model`` names, or ``model`` itself.
+    """The language model, or the one for images and text, that ``model`` names; or ``model``.
 
     Weights load in float32 unless ``init_kwargs`` give a dtype: an update of 1e-6 relative size
     vanishes in bfloat16 weights.
@@ -37,13 +39,19 @@ def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) ->
     kwargs = {"dtype": torch.float32, **init_kwargs}
     if isinstance(kwargs["dtype"], str):
         kwargs["dtype"] = _dtype(kwargs["dtype"])
-    return _from_pretrained(AutoModelForCausalLM, model, kwargs)
+    kind = AutoModelForImageTextToText if reads_images(model) else AutoModelForCausalLM
+    return _from_pretrained(kind, model, kwargs)
 
 
 def load_tokenizer(
     model: str | Path | nn.Module, tokenizer: Any | None, *, trust_remote_code: bool = False
 ) -> Any:
-    """``tokenizer`` itself, or the one beside the model; a missing pad token becomes eos."""
+    """``tokenizer`` itself, or the one beside the model; a missing pad token becomes eos.
+
+    Of a multimodal processor it is the tokenizer, with the processor's chat template.
+    """
+    if tokenizer is not None and is_processor(tokenizer):
+        tokenizer = text_part(tokenizer)
     if tokenizer is None:
         name = model if isinstance(model, str | Path) else getattr(model, "name_or_path", "")
         if not name:
@@ -56,6 +64,21 @@ def load_tokenizer(
     if found.pad_token is None:
         found.pad_token = found.eos_token
     return found
+
+
+def load_processing_class(
+    model: str | Path | nn.Module, given: Any | None, *, trust_remote_code: bool = False
+) -> Any:
+    """``given``, or what lies beside the model: its processor if it reads images, else tokenizer.
+
+    Raises:
+        UsageError: There is nothing, or it cannot be loaded.
+    """
+    name = model if isinstance(model, str | Path) else getattr(model, "name_or_path", "")
+    if given is None and name and reads_images(model):
+        given = load_processor(name)
+    tokenizer = load_tokenizer(model, given, trust_remote_code=trust_remote_code)
+    return given if is_processor(given) else tokenizer
 
 
 def with_adapter(model: nn.Module, peft_config: Any | None, seed: int) -> nn.Module:
@@ -162,7 +185,9 @@ def train_last_blocks(model: nn.Module, count: int) -> None:
 
 
 def _transformer_blocks(model: nn.Module) -> list[nn.Module]:
-    """The longest list of modules in the model: every family keeps its blocks in one."""
+    """The longest list of modules in the language model: every family keeps its blocks in one."""
+    decoder: Any = getattr(model, "get_decoder", lambda: None)()  # a vision tower may be deeper
+    model = decoder if isinstance(decoder, nn.Module) else model
     lists = [list(module) for module in model.modules() if isinstance(module, nn.ModuleList)]
     return max(lists, key=len, default=[])
 

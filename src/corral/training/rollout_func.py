@@ -34,9 +34,10 @@ def play_with(
     The weights it meets are the newest ones, in ``trainer.model`` and in ``trainer.engine``. The
     model is in evaluation mode meanwhile. What the function raises is raised.
     """
+    tokenizer = trainer.chat.renderer.tokenizer
     rules = RolloutRules(
-        tokenizer=trainer.processing_class,
-        end_ids=trainer.chat.stop_ids | _pad_id(trainer.processing_class),
+        tokenizer=tokenizer,
+        end_ids=trainer.chat.stop_ids | _pad_id(tokenizer),
         bounds=TokenBounds(
             vocabulary=trainer.model.get_input_embeddings().num_embeddings,  # type: ignore[operator]
             max_context=trainer.engine.max_context(),

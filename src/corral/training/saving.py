@@ -21,7 +21,7 @@ def save_pretrained(model: nn.Module, tokenizer: Any, chat: HasTemplate, path: P
     path.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(path)  # type: ignore[operator]
     if chat.template is not None:
-        # The user's tokenizer stays as it is; the saved one carries the template.
+        # The user's tokenizer (or processor) stays as it is; the saved one carries the template.
         tokenizer = copy(tokenizer)
         tokenizer.chat_template = chat.template
     tokenizer.save_pretrained(path)

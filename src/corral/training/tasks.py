@@ -8,6 +8,7 @@ import torch
 from corral.errors import UsageError
 from corral.records import Message, Task
 from corral.rollout.seeds import derive
+from corral.training.image_columns import images_of, with_images
 
 
 class TaskSource:
@@ -67,11 +68,14 @@ class TaskSource:
 
 
 def task_from_row(row: Mapping[str, Any], *, index: int, seed: int) -> Task:
-    """The task a data row stands for; a prompt given as text is one user message."""
+    """The task a data row stands for; a prompt given as text is one user message.
+
+    Pictures in the columns ``image`` and ``images`` become part of the prompt.
+    """
     environment = row.get("environment")
     return Task(
         index=index,
-        prompt=tuple(messages_of(row.get("prompt"))),
+        prompt=tuple(with_images(messages_of(row.get("prompt")), images_of(row))),
         columns=row,
         environment=environment if isinstance(environment, str) else None,
         seed=seed,

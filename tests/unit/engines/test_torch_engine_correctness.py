@@ -67,7 +67,7 @@ async def test_a_prompt_longer_than_a_chunk_is_prefilled_in_pieces(
     model = build_model()
     prompts = random_prompts((40, 33, 5))
     expected = await sample_together(TorchEngine(model), prompts, [sampling()] * 3)
-    monkeypatch.setattr("corral.engines.torch_engine.scheduler._CHUNK_TOKENS", 7)
+    monkeypatch.setattr("corral.engines.torch_engine.pieces._CHUNK_TOKENS", 7)
     in_pieces = await sample_together(TorchEngine(model), prompts, [sampling()] * 3)
     assert [one.ids for one in in_pieces] == [one.ids for one in expected]
 

@@ -54,7 +54,7 @@ class Admission:
         prefixes = rows.common_prefixes(request.prompt) if self._reuse else None
         if prefixes is not None:
             # The last token always goes through the model: its logits are needed.
-            request.start = int(min(prefixes[slot], length - 1))
+            request.start = request.whole_images(int(min(prefixes[slot], length - 1)))
             self._stats.reused_tokens += request.start
             prefixes[slot] = 0
             prefixes[rows.stale] = 0
@@ -67,13 +67,13 @@ class Admission:
         rows = self._memory.rows
         in_cache = np.minimum(prefixes, rows.length)
         now = int(in_cache.argmax())
-        ready = min(int(in_cache[now]), len(request.prompt) - 1)
+        ready = request.whole_images(min(int(in_cache[now]), len(request.prompt) - 1))
         later = self._row_being_prefilled(prefixes)
         coming = 0 if later is None else int(prefixes[later.slot])
         is_twin = later is not None and coming == len(request.prompt) == len(later.prompt)
         if not is_twin:
             # Of a longer prompt only the keys can be shared: its logits are another token's.
-            coming = min(coming, len(request.prompt) - 1)
+            coming = request.whole_images(min(coming, len(request.prompt) - 1))
         if ready >= request.start + _MIN_SHARED_TOKENS and ready >= coming - _MIN_SHARED_TOKENS:
             self._memory.cache.copy_rows(now, slot, request.start, ready)
             self._stats.reused_tokens += ready - request.start

@@ -14,6 +14,7 @@ from torch import nn
 
 from corral.engines.torch_engine.architecture import inspect_model
 from corral.engines.torch_engine.forward import Forward, evaluation_mode
+from corral.engines.torch_engine.images import show
 from corral.engines.torch_engine.linger import Linger
 from corral.engines.torch_engine.memory import CacheMemory, default_budget_bytes
 from corral.engines.torch_engine.proof import prove_cached_logits
@@ -21,7 +22,7 @@ from corral.engines.torch_engine.requests import Finished, Request
 from corral.engines.torch_engine.scheduler import Scheduler
 from corral.engines.torch_engine.stats import EngineStats
 from corral.errors import CorralError, InfrastructureFault, UsageError
-from corral.records import Sampled, SamplingParams
+from corral.records import PlacedImage, Sampled, SamplingParams
 
 # The event loop gets control back this often even if no turn ends and none arrives: often enough
 # for timers, seldom enough that a tiny model does not wait for thread switches.
@@ -102,11 +103,30 @@ class TorchEngine:
         self, prompt_ids: Sequence[int], params: SamplingParams, *, key: str
     ) -> Sampled:
         """Sample one turn after ``prompt_ids``; see :class:`corral.engines.protocol.Engine`."""
+        return await self._sampled(self._request(prompt_ids, params, key))
+
+    async def sample_with_images(
+        self,
+        prompt_ids: Sequence[int],
+        params: SamplingParams,
+        *,
+        key: str,
+        images: Sequence[PlacedImage],
+    ) -> Sampled:
+        """Sample one turn after a prompt with images: all that stand in it, in order."""
+        request = self._request(prompt_ids, params, key)
+        show(request, images, self._model)
+        return await self._sampled(request)
+
+    def _request(self, prompt_ids: Sequence[int], params: SamplingParams, key: str) -> Request:
         prompt = self._checked(prompt_ids)
-        loop = asyncio.get_running_loop()
-        request = Request(key=key, prompt=prompt, params=params, future=loop.create_future())
+        future = asyncio.get_running_loop().create_future()
+        return Request(key=key, prompt=prompt, params=params, future=future)
+
+    async def _sampled(self, request: Request) -> Sampled:
+        loop = request.future.get_loop()
         self._arrived.append(request)
-        self._linger.arrived(key, time.perf_counter())
+        self._linger.arrived(request.key, time.perf_counter())
         self._ensure_driver(loop)
         try:
             return await request.future

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from corral.engines.torch_engine.architecture import Architecture
 from corral.engines.torch_engine.cache import SlotCache, WritePlan
 from corral.engines.torch_engine.packing import PackedLinears
 from corral.engines.torch_engine.shapes import head_positions, key_count, least_rows, pass_width
+from corral.records import ModelImage
+from corral.vision import joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,10 @@ class Piece:
     slot: int
     start: int
     ids: np.ndarray
+    positions: np.ndarray | None = None
+    """[3, tokens] for rotary embeddings, where they are not the places of the tokens."""
+    images: tuple[ModelImage, ...] = ()
+    """What the placeholders among ``ids`` stand for."""
 
     def stop(self) -> int:
         """One past the last position written."""
@@ -38,7 +45,13 @@ class Forward:
         self.least_rows = least_rows(is_packed=self.weights.rounds_alike)
 
     def decode(
-        self, tokens: np.ndarray, positions: np.ndarray, kv_length: int, *, keep: np.ndarray | None
+        self,
+        tokens: np.ndarray,
+        positions: np.ndarray,
+        kv_length: int,
+        *,
+        keep: np.ndarray | None,
+        rope: np.ndarray | None = None,
     ) -> Tensor:
         """Run one token for each row of the window; return the logits of the rows in ``keep``.
 
@@ -46,14 +59,16 @@ class Forward:
             positions: Where each row's token goes; rows that are idle write past their end.
             kv_length: One past the last position of the longest row that matters.
             keep: Rows whose logits are wanted; None for all.
+            rope: The tokens' positions for rotary embeddings, where they are not ``positions``.
         """
         window = len(tokens)
         kv_length = key_count(kv_length, self.cache.capacity)
         slots = torch.arange(window, device=self.device)
         where = torch.from_numpy(positions).to(self.device)[:, None]
         self.cache.plan = WritePlan(slots, where, kv_length, window)
-        logits = self._run(torch.from_numpy(tokens).to(self.device)[:, None], where, kv_length)
-        logits = logits[:, -1]
+        shifted = None if rope is None else torch.from_numpy(rope).to(self.device)[:, None]
+        inputs = torch.from_numpy(tokens).to(self.device)[:, None]
+        logits = self._run(inputs, where, kv_length, rope=shifted)[:, -1]
         return logits if keep is None else logits[torch.from_numpy(keep).to(self.device)]
 
     def prefill(self, pieces: Sequence[Piece]) -> Tensor:
@@ -71,18 +86,41 @@ class Forward:
         slots = torch.tensor([piece.slot for piece in pieces], device=self.device)
         where = torch.from_numpy(positions).to(self.device)
         self.cache.plan = WritePlan(slots, where, kv_length, None)
-        return self._run(torch.from_numpy(tokens).to(self.device), where, kv_length)[:, -1]
+        inputs = torch.from_numpy(tokens).to(self.device)
+        rope = self._rope(pieces, where)
+        return self._run(inputs, where, kv_length, rope=rope, images=_images(pieces))[:, -1]
 
-    def _run(self, tokens: Tensor, positions: Tensor, kv_length: int) -> Tensor:
+    def _rope(self, pieces: Sequence[Piece], where: Tensor) -> Tensor | None:
+        """Positions [3, rows, tokens] if a piece has some of its own."""
+        if all(piece.positions is None for piece in pieces):
+            return None
+        rope = where.clamp(min=0).repeat(3, 1, 1)
+        for row, piece in enumerate(pieces):
+            if piece.positions is not None:
+                own = torch.from_numpy(piece.positions).to(self.device)
+                rope[:, row, rope.shape[2] - len(piece.ids) :] = own
+        return rope
+
+    def _run(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        kv_length: int,
+        *,
+        rope: Tensor | None = None,
+        images: Sequence[ModelImage] = (),
+    ) -> Tensor:
         architecture = self.architecture
-        arguments = {
+        arguments: dict[str, Any] = {
             "input_ids": tokens,
             "attention_mask": self._masks(positions, kv_length),
             architecture.cache_argument: self.cache,
             "use_cache": True,
         }
         if architecture.has_position_ids:
-            arguments["position_ids"] = positions.clamp(min=0)
+            arguments["position_ids"] = positions.clamp(min=0) if rope is None else rope
+        if images:
+            arguments |= {name: value.to(self.device) for name, value in joined(images).items()}
         if architecture.has_logits_to_keep:
             positions_kept = head_positions(len(tokens), self.least_rows)
             arguments["logits_to_keep"] = min(positions_kept, tokens.shape[1])
@@ -108,6 +146,10 @@ class Forward:
         dtype = next(self.architecture.model.parameters()).dtype
         zero = torch.zeros((), dtype=dtype, device=self.device)
         return torch.where(mask, zero, torch.finfo(dtype).min)
+
+
+def _images(pieces: Sequence[Piece]) -> list[ModelImage]:
+    return [image for piece in pieces for image in piece.images]
 
 
 @contextmanager

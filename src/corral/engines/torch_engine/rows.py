@@ -15,6 +15,7 @@ _FIELDS = {
     "used_at": np.int64,
     "prompt_length": np.int64,
     "limit": np.int64,  # the sequence never gets longer than this
+    "rope_shift": np.int64,  # what is added to a place to get its position
     "seed": np.uint64,
     "temperature": np.float64,
     "top_p": np.float64,
@@ -35,6 +36,7 @@ class Rows:
     used_at: np.ndarray
     prompt_length: np.ndarray
     limit: np.ndarray
+    rope_shift: np.ndarray
     seed: np.ndarray
     temperature: np.ndarray
     top_p: np.ndarray
@@ -81,6 +83,7 @@ class Rows:
         self.length[slot], self.known[slot] = request.start, len(prompt)
         self.busy[slot], self.active[slot], self.stale[slot] = True, False, False
         self.prompt_length[slot], self.limit[slot] = len(prompt), limit
+        self.rope_shift[slot] = request.rope_shift
         self.seed[slot] = params.seed % 2**64
         for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty"):
             getattr(self, name)[slot] = getattr(params, name)

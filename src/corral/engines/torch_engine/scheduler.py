@@ -7,20 +7,15 @@ import torch
 from torch import Tensor
 
 from corral.engines.torch_engine.admission import Admission
-from corral.engines.torch_engine.forward import Forward, Piece
+from corral.engines.torch_engine.forward import Forward
 from corral.engines.torch_engine.memory import CacheMemory
+from corral.engines.torch_engine.pieces import choose_pieces
 from corral.engines.torch_engine.randomness import uniforms
 from corral.engines.torch_engine.requests import Finished, Request
 from corral.engines.torch_engine.sampler import sample_rows
 from corral.engines.torch_engine.stats import EngineStats
 from corral.records import Finish, Sampled
 
-# Tokens of one prompt that go through the model at once: attention's working memory grows with it.
-_CHUNK_TOKENS = 512
-# Tokens, padding included, of one prefill pass.
-_PASS_TOKENS = 2048
-# Rows join a prefill pass if padding is at most as long as their own tokens.
-_PADDING_SHARE = 0.5
 # Below this share of useful rows, moving rows together is cheaper than decoding the idle ones.
 _DENSE_SHARE = 0.6
 
@@ -92,7 +87,7 @@ class Scheduler:
 
     def _prefill(self) -> list[Finished]:
         """Run one pass over the next pieces of prompts; sample where a prompt is complete."""
-        chosen = _choose_pieces([one for one in self.prefilling if one.source is None])
+        chosen = choose_pieces([one for one in self.prefilling if one.source is None])
         logits = self.forward.prefill([piece for _, piece in chosen])
         rows = self.memory.rows
         complete: list[tuple[int, Request]] = []
@@ -152,9 +147,17 @@ class Scheduler:
         # Idle rows fill the pass up to the least it should have.
         window = min(max(int(active[-1]) + 1, self.forward.least_rows), len(rows))
         positions = rows.length[:window].copy()
-        tokens = rows.ids[np.arange(window), positions]
+        # An idle row may be at a placeholder of its next image.
+        tokens = np.maximum(rows.ids[np.arange(window), positions], 0)
         keep = None if len(active) == window else active
-        logits = self.forward.decode(tokens, positions, longest + 1, keep=keep)
+        shift = rows.rope_shift[:window]
+        logits = self.forward.decode(
+            tokens,
+            positions,
+            longest + 1,
+            keep=keep,
+            rope=positions + shift if shift.any() else None,
+        )
         rows.length[active] += 1
         rows.known[active] += 1
         self.stats.decode_steps += 1
@@ -178,7 +181,8 @@ class Scheduler:
         sampling = rows.sampling(slots)
         history = None
         if (sampling.repetition_penalty != 1).any():
-            history = [torch.from_numpy(rows.ids[s, :n]) for s, n in zip(slots, where, strict=True)]
+            seen = [rows.ids[s, :n] for s, n in zip(slots, where, strict=True)]
+            history = [torch.from_numpy(ids[ids >= 0]) for ids in seen]
         draws = uniforms(rows.seed[slots], where - rows.prompt_length[slots])
         tokens, logprobs = sample_rows(logits, sampling, draws, history)
         ids = tokens.cpu().numpy()
@@ -205,22 +209,3 @@ class Scheduler:
         )
         rows.leave(slot, keep=self._keep_kv)
         return Finished(request=request, sampled=sampled)
-
-
-def _choose_pieces(ready: list[Request]) -> list[tuple[Request, Piece]]:
-    """Pick prompts of similar remaining length, longest first, up to the tokens of one pass."""
-    left = {id(request): len(request.prompt) - request.start for request in ready}
-    ordered = sorted(ready, key=lambda request: -left[id(request)])
-    width = min(left[id(ordered[0])], _CHUNK_TOKENS)
-    count = max(1, _PASS_TOKENS // width)
-    return [
-        (request, _next_piece(request, width))
-        for request in ordered[:count]
-        if left[id(request)] >= _PADDING_SHARE * width
-    ]
-
-
-def _next_piece(request: Request, width: int) -> Piece:
-    stop = min(len(request.prompt), request.start + width)
-    ids = request.prompt[request.start : stop]
-    return Piece(slot=request.slot, start=request.start, ids=ids)

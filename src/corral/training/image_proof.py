@@ -1,0 +1,137 @@
+"""The proof that an engine and the learner see images as the model does by itself."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from corral.algorithms import collate, token_logprobs
+from corral.chat import ChatFormat
+from corral.chat.images import Encoded, ImageReader
+from corral.engines.protocol import Engine, ImageEngine
+from corral.engines.torch_engine.forward import evaluation_mode
+from corral.errors import UsageError, require
+from corral.records import Message, Sample, Sampled, SamplingParams
+from corral.rollout.blocking import run_blocking
+from corral.training.image_columns import refuse_images
+from corral.training.optimization import OptimizationConfig
+
+# Far above the rounding of bfloat16 logits, far below the effect of a wrong position or mask.
+_TOLERANCE = 0.05
+_TOKENS = 3
+_SIZES = ((64, 48), (40, 72))
+
+
+def check_images(
+    rows: Sequence[Mapping[str, Any]],
+    model: nn.Module,
+    chat: ChatFormat,
+    engine: Engine,
+    config: OptimizationConfig,
+) -> None:
+    """See that data, model and configuration agree about images.
+
+    Raises:
+        UsageError: The data has images and the model reads none; or it reads some, but not in this
+            way.
+    """
+    if chat.images is None:
+        refuse_images(rows, model)
+        return
+    if config.packing:
+        raise UsageError(
+            "packing=True lays rows behind each other, where the positions of images would be "
+            f"wrong, and {type(model).__name__} reads images. Set packing=False."
+        )
+    if hasattr(engine, "sample_with_images"):
+        prove_images(model, chat, engine)
+
+
+def prove_images(model: nn.Module, chat: ChatFormat, engine: Engine) -> None:
+    """Sample after a dummy prompt with two pictures and compare all logprobs with a plain pass.
+
+    Raises:
+        UsageError: They differ, or the model cannot be run with images.
+    """
+    reader = chat.images
+    assert reader is not None
+    prompt = chat.prompt(chat.loaded([_question()]))
+    try:
+        with evaluation_mode(model):
+            sampled = run_blocking(_sample(engine, prompt))
+            plain = _plain_logprobs(model, reader, prompt, sampled)
+            learned = _learner_logprobs(model, prompt, sampled)
+    except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        if isinstance(error, UsageError):
+            raise
+        raise _cannot_run(model, f"{type(error).__name__}: {error}") from error
+    for who, logprobs in (("the engine", torch.tensor(sampled.logprobs)), ("the learner", learned)):
+        gap = (logprobs - plain).abs().max().item()
+        if not gap <= _TOLERANCE:
+            raise _cannot_run(model, f"{who}'s logprobs differ by {gap:.3g}")
+
+
+async def _sample(engine: Engine, prompt: Encoded) -> Sampled:
+    params = SamplingParams(max_new_tokens=_TOKENS, stop_ids=frozenset())
+    key = "corral/proof-of-images"
+    try:
+        return await cast(ImageEngine, engine).sample_with_images(
+            prompt.ids, params, key=key, images=prompt.images
+        )
+    finally:
+        engine.release(key)
+
+
+def _plain_logprobs(
+    model: nn.Module, reader: ImageReader, prompt: Encoded, sampled: Sampled
+) -> Tensor:
+    """Of the sampled tokens, by the model's own forward on what the processor makes."""
+    pictures = [placed.image.picture for placed in prompt.images]
+    made = reader.inputs(pictures, reader.token * len(pictures))
+    ids = torch.tensor([[*prompt.ids, *sampled.ids]])
+    is_image = (ids == reader.token_id).int()
+    is_image[:, len(prompt.ids) :] = 0
+    of_text = {"attention_mask": torch.ones_like(ids)}
+    of_text |= {name: is_image for name in ("mm_token_type_ids", "token_type_ids") if name in made}
+    device = next(model.parameters()).device
+    arguments = {
+        name: value.to(device) for name, value in {**made, **of_text, "input_ids": ids}.items()
+    }
+    whole: Any = model
+    with torch.no_grad():
+        logits = whole(**arguments, use_cache=False).logits[0].float().cpu()
+    scored = logits[:-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+    return scored[len(prompt.ids) - 1 :]
+
+
+def _learner_logprobs(model: nn.Module, prompt: Encoded, sampled: Sampled) -> Tensor:
+    before = len(prompt.ids)
+    row = Sample(
+        ids=(*prompt.ids, *sampled.ids),
+        loss_mask=(0,) * before + (1,) * len(sampled.ids),
+        logprobs=(0.0,) * before + sampled.logprobs,
+        advantage=0.0,
+        version=0,
+        episode=(0, 0),
+        images=prompt.images,
+    )
+    batch = collate([row], [0], packing=False).to(next(model.parameters()).device)
+    with torch.no_grad():
+        return token_logprobs(model, batch).logprobs.float().cpu()
+
+
+def _question() -> Message:
+    images = require("PIL.Image", extra="vision")
+    pictures = [images.linear_gradient("L").resize(size) for size in _SIZES]
+    blocks = [{"type": "image", "image": picture} for picture in pictures]
+    return {"role": "user", "content": [*blocks, {"type": "text", "text": "dummy"}]}
+
+
+def _cannot_run(model: nn.Module, reason: str) -> UsageError:
+    return UsageError(
+        f"{type(model).__name__} does not see images alike in training and by itself ({reason}). "
+        "Corral runs models that put an image's features in place of its tokens and look at them "
+        "from left to right. Use another model, or pass processing_class=tokenizer to train this "
+        "one on text."
+    )
