@@ -59,6 +59,20 @@ def dressed(folder: Path, template: Path) -> tuple[Any, list[int]]:
     return tokenizer, [tokenizer.convert_tokens_to_ids(stop) for stop in more]
 
 
+def dress(tokenizer: Any, template: Path) -> list[int]:
+    """Give a tokenizer a template with the markers it writes; the ids of further stop tokens."""
+    source = template.read_text(encoding="utf-8")
+    end, more = _stops(template.stem)
+    missing = {*_MARKERS.findall(source), end, *more} - tokenizer.get_vocab().keys()
+    tokenizer.add_special_tokens(
+        {"additional_special_tokens": sorted(missing), "bos_token": "<|bos|>"},
+        replace_extra_special_tokens=False,
+    )
+    tokenizer.eos_token = end
+    tokenizer.chat_template = source
+    return [tokenizer.convert_tokens_to_ids(stop) for stop in more]
+
+
 @cache
 def _tokenizer(folder: Path, *, with_all: bool) -> Any:
     tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -114,11 +114,18 @@ class SuffixRenderer:
 
     def _rendered_dummy(self, messages: Sequence[Message]) -> str:
         failure: TemplateError | None = None
+        text: str | None = None
         for dummy in _dummies(messages):
             try:
-                return self.renderer.text(dummy, tools=self.tools, opens_turn=True)
+                text = self.renderer.text(dummy, tools=self.tools, opens_turn=True)
             except TemplateError as error:
                 failure = failure or error
+                continue
+            # A template for one call a turn may drop the others, and the probe with them, silently.
+            if PROBE_TEXT in text.replace(f"{PROBE_TEXT}result", ""):
+                return text
+        if text is not None:
+            return text
         assert failure is not None
         raise failure
 

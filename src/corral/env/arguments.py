@@ -131,7 +131,7 @@ def _problem(parameter: ToolParameter, value: Any, error: ErrorDetails | None) -
         is_inside = bool(error["loc"]) and parameter.schema.get("type") in ("array", "object")
         kind = error["type"]
         if is_inside or not (kind in _WRONG_TYPES or kind.endswith(_WRONG_TYPE_SUFFIXES)):
-            path = "".join(f"[{step!r}]" for step in error["loc"]) if is_inside else ""
+            path = "".join(f"[{_shown(step)}]" for step in error["loc"]) if is_inside else ""
             return f"{where}{path}: {error['msg']}, not {_shown(error['input'])}."
     return f"{where} must be {in_words(parameter.schema)}, not {_shown(value)}."
 

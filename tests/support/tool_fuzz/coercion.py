@@ -29,7 +29,8 @@ def is_fair(kind: str, raw: Any, received: Any) -> bool:
         case "choice":
             return received in ("left", "right") and raw == received
         case "enum":
-            return isinstance(received, Colour) and str(received.value) == _written(raw)
+            is_same = isinstance(received, Colour) and received.value == raw
+            return is_same or str(received.value) == _written(raw)
         case "list":
             items = _decoded(raw)
             return _is_list_of_ints(items, received)

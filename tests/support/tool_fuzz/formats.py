@@ -13,7 +13,7 @@ from corral.errors import TemplateError
 from support.template_zoo import template
 from support.tool_fuzz.bench import Bench, plain
 from support.toy_tokenizers import CHATML_MARKERS, byte_level_tokenizer
-from support.trl_templates import dressed, template_files
+from support.trl_templates import dress, template_files
 
 MERGES = [("x" * 2**power, "x" * 2**power) for power in range(8)]
 """Texts of a megabyte are x's, and must not be a million ids."""
@@ -26,7 +26,8 @@ def chat_formats() -> dict[str, ChatFormat]:
     found: dict[str, ChatFormat] = {}
     for file in template_files():
         try:
-            tokenizer, stops = dressed(_tokenizer(None), file)
+            tokenizer = _tokenizer(None)
+            stops = dress(tokenizer, file)
             written = tokenizer_renderer(tokenizer, {}, stops)
             if written is None or written[1].name in found:
                 continue

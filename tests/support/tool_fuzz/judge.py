@@ -111,8 +111,10 @@ def _judge_turn(
 ) -> tuple[list[str], tuple[int, int, int]]:
     """Problems, and (calls, failures, malformed) as they should be counted."""
     problems = _unprintable([said, *results])
-    if parsed.as_message() != said:
-        problems.append("read again it says something else")
+    if _gist(parsed.as_message()) != _gist(said):
+        problems.append(f"read again: {parsed.as_message()!r:.150}, not {said!r:.150}")
+    if turn.is_due and turn.allowed and not parsed.calls:
+        problems.append("a call that is due was not read as one")
     if turn.finish is Finish.LENGTH and done:
         problems.append("a call that the limit cut was executed")
     if not is_answered:
@@ -142,6 +144,12 @@ def _judge_turn(
     problems += _outside(turn, ran)
     malformed = sum(isinstance(call, MalformedCall) for call in parsed.calls)
     return problems, (len(parsed.calls), failures, malformed)
+
+
+def _gist(message: Message) -> tuple[str, list[str]]:
+    """What is said and which tools are called; an episode keeps arguments as they are taken."""
+    names = [call["function"]["name"] for call in message.get("tool_calls", [])]
+    return str(message["content"]).strip(), names
 
 
 def _unprintable(messages: list[Message]) -> list[str]:

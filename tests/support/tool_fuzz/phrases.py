@@ -121,7 +121,7 @@ def _start(chat: ChatFormat, turn: str) -> int:
 
 
 def _from_example(example: str, pairs: int) -> str:
-    text = re.sub(r"\btool\b", _NAME, example)
+    text = re.sub(r"(?<![\w▁])tool(?![\w▁])", _NAME, example)
     holes = [f'"{_KEY}": "{_VALUE}"', f'"{_OTHER_KEY}": "{_OTHER_VALUE}"'][:pairs]
     assert "{...}" in text, f"{example!r} cannot be filled in: render it with a template."
     return text.replace("{...}", "{" + ", ".join(holes) + "}")

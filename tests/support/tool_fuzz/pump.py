@@ -12,7 +12,7 @@ SIZE = 2_000
 FACTOR = 16
 SLACK = 3.0
 """How much more than ``FACTOR`` times as long a text ``FACTOR`` times as long may take."""
-LEAST_S = 0.05
+LEAST_S = 0.1
 """Processor seconds below which nothing is too slow: clocks and caches have their say."""
 
 

@@ -44,7 +44,7 @@ class Hostile:
         written = [(call, self.phrases.call(*call)) for call in VALID]
         self.valid = [(call, text) for call, text in written if text is not None]
         if not self.valid:
-            call: Call = ("two", {"name": "tea", "other": "o"})
+            call: Call = ("two", {"name": "tea"})
             self.valid = [(call, self.phrases.filled("two", "name", "tea"))]
 
     def turn(self, chance: random.Random) -> Turn:
@@ -194,7 +194,7 @@ def _marker_inside(make: Hostile, chance: random.Random) -> Turn:
     if text is None:
         text = make.phrases.filled("two", "name", f"a{marker}b")
         return make.said("marker in a text", text, chance)
-    is_plain = make.phrases.quote in ('"', "'")
+    is_plain = make.phrases.quote == '"'  # others do not escape what would end the text
     return make.said("marker in a text", text, chance, [("text", given)] if is_plain else None)
 
 

@@ -114,6 +114,7 @@ def test_megabytes_of_nonsense_are_read_quickly(syntax: CallSyntax) -> None:
         ("glm", "<tool_call>act"),
         ("pythonic", "<|tool_call_start|>[act(1)]<|tool_call_end|>"),
         ("pythonic", "<|tool_call_start|>[act(n=1e999)]<|tool_call_end|>"),
+        ("pythonic", "<|tool_call_start|>[act(n=[{'a': 1, 'a': 2}])]<|tool_call_end|>"),
         ("pythonic", f"<|tool_call_start|>[act(n=0x{'f' * 5000})]<|tool_call_end|>"),
         ("pythonic", "<|tool_call_start|>[act(n=open('x'))]<|tool_call_end|>"),
         ("pythonic", "<|tool_call_start|>[act(n={1, 2})]<|tool_call_end|>"),

@@ -63,6 +63,9 @@ def _name_of(node: ast.expr) -> str:
 
 
 def _value_of(node: ast.expr) -> Any:
+    for each in ast.walk(node):
+        if isinstance(each, ast.Dict):
+            unique([(str(key.value), None) for key in each.keys if isinstance(key, ast.Constant)])
     try:
         value = ast.literal_eval(_Words().visit(node))
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
