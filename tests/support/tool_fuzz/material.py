@@ -51,7 +51,7 @@ RAW_VALUES: list[tuple[str, bool]] = [
     *((text, True) for text in ("-" * 3000 + "1", "not " * 3000 + "x", "1" + "+1" * 5000)),
     *((text, True) for text in ("a" + ".b" * 3000, "f(" * 90 + ")" * 90, "[" * 90 + "]" * 90)),
     *((text, True) for text in ("[1, 2, ", '{"a": 1', "'a': 1}", "{1, 2}", "b'x'", "1+2j", "...")),
-    *((text, True) for text in ("lambda: 1", "[x for x in y]", "print(1)", "(1, 2)", "{1: 2}")),
+    *((text, True) for text in ("lambda: 1", "[x for x in y]", "print(1)", "(1, 2)")),
     *((text, True) for text in ('"\\ud800"', '"\\ud800\\u0041"', "\ud800", '"\0"', '"\\u0000"')),
     *((text, True) for text in ('"unterminated', "'single'", '"""', "\\", '"\\"', '"\\x"', "")),
     *((text, False) for text in ("1", "0", "-0", "1.0", "1e2", "1.5", '"1"', '" 1 "', '"1_000"')),
