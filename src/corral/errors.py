@@ -4,6 +4,7 @@
 
     CorralError
     ├── UsageError (ValueError)        wrong use: bad option, bad class, bad data; fix and retry
+    │   ├── WrongTypeError (TypeError) an argument is of another type than it may be
     │   ├── ToolDefinitionError        a tool cannot be described to a model
     │   ├── TemplateError              a chat template cannot be used for multi-turn training
     │   └── ImageError                 an image cannot be read, or by this model not at all
@@ -27,6 +28,10 @@ class CorralError(Exception):
 
 class UsageError(CorralError, ValueError):
     """Wrong use; the message names the bad value and the remedy."""
+
+
+class WrongTypeError(UsageError, TypeError):
+    """An argument of a wrong type; the message says which types it may have."""
 
 
 class ToolDefinitionError(UsageError):

@@ -33,6 +33,13 @@ from corral.rollout import (
 )
 from corral.rollout.blocking import run_blocking
 from corral.track import Tracker
+from corral.training.arguments import (
+    check_factory,
+    check_folder,
+    configuration_of,
+    listed_tools,
+    quantized,
+)
 from corral.training.batching import plan_batches
 from corral.training.completion_log import CompletionLog
 from corral.training.counters import TokenWatch, count
@@ -75,6 +82,7 @@ from corral.training.vision import without_mismatches
 logger = logging.getLogger(__name__)
 
 Factory = Callable[[], Any]
+Reward = Callable[..., Any] | nn.Module | str | Path
 
 
 class GRPOTrainer(ScriptView, Trainer):
@@ -92,9 +100,9 @@ class GRPOTrainer(ScriptView, Trainer):
 
     Args:
         model: A folder, a hub id, or a loaded ``transformers`` model (which is trained in place).
-        reward_funcs: One function or several; see ``corral.rollout.score`` for what they get. A
-            sequence classifier, or its folder or hub id, scores prompt and completion together.
-            Optional when the environment has ``get_reward``.
+        reward_funcs: One or several: functions (see ``corral.rollout.score`` for what they get),
+            or sequence classifiers with one output, as models, folders or hub ids. Optional when
+            the environment has ``get_reward``.
         args: The configuration.
         train_dataset: Rows to play: a list of dicts or a map-style dataset. Optional with a single
             environment and ``max_steps``: the prompt is then what ``reset`` returns.
@@ -105,6 +113,7 @@ class GRPOTrainer(ScriptView, Trainer):
             None: the one beside each model.
         callbacks: Callbacks of transformers, objects or classes; see ``corral.training.loop``.
         optimizers: An optimiser and a schedule instead of the configured ones.
+        quantization_config: How transformers quantises the model when it is loaded.
         peft_config: Trains a LoRA adapter instead of the whole model.
         tools: Plain functions the model may call in every task.
         environment_factory: A class (or anything callable without arguments that makes an
@@ -124,36 +133,35 @@ class GRPOTrainer(ScriptView, Trainer):
     def __init__(
         self,
         model: str | Path | nn.Module,
-        reward_funcs: Callable[..., Any] | str | Path | Sequence[Any] | None = None,
+        reward_funcs: Reward | Sequence[Reward] | None = None,
         args: GRPOConfig | None = None,
         train_dataset: Any = None,
         eval_dataset: Any = None,
-        *,
         processing_class: Any = None,
         reward_processing_classes: Any = None,
         callbacks: Sequence[Callback] | None = None,
         optimizers: tuple[Optimizer | None, LRScheduler | None] = (None, None),
+        quantization_config: Any = None,
         peft_config: Any = None,
         tools: Sequence[Callable[..., Any]] | None = None,
-        environment_factory: Factory | Mapping[str, Factory] | None = None,
         rollout_func: RolloutFunction | None = None,
+        environment_factory: Factory | Mapping[str, Factory] | None = None,
+        *,
         engine: Engine | None = None,
         tracker: Tracker | None = None,
         stage: str = "grpo",
     ) -> None:
-        self.args, folder = run_settings(args or GRPOConfig(), _default_output(model))
+        self.args, folder = run_settings(configuration_of(args), _default_output(model))
+        check_folder(folder)
+        tools = listed_tools(tools)
+        check_factory(environment_factory)
         self.eval_dataset = eval_dataset
-        tools = tools or ()
         check_evaluation(self.args, eval_dataset, make_accelerator(self.args).num_processes)
         refuse_what_does_not_fit(rollout_func, environment_factory, tools)
         self.environment_kinds = _environment_kinds(environment_factory, tools)
-        functions = with_reward_models(
-            reward_funcs,
-            reward_processing_classes,
-            device=make_accelerator(self.args).device,
-            template_kwargs=self.args.chat_template_kwargs,
-        )
-        self.reward_funcs = reward_functions(functions, self.args.reward_weights)
+        device = make_accelerator(self.args).device
+        rewards = with_reward_models(reward_funcs, reward_processing_classes, self.args, device)
+        self.reward_funcs = reward_functions(rewards, self.args.reward_weights)
         _check_reward_source(self.reward_funcs, self.environment_kinds)
         rows = _rows(train_dataset, self.environment_kinds, self.args)
         for data in evaluation_sets(eval_dataset).values():
@@ -164,7 +172,9 @@ class GRPOTrainer(ScriptView, Trainer):
             model, processing_class, trust_remote_code=self.args.trust_remote_code
         )
         self.model = with_adapter(
-            load_model(model, self.args.loading_kwargs()), peft_config, self.args.seed
+            load_model(model, quantized(self.args.loading_kwargs(), quantization_config, model)),
+            peft_config,
+            self.args.seed,
         )
         schemas = _schemas(self.environment_kinds, tools)
         self.chat = chat_format(

@@ -1,7 +1,7 @@
 """Configuration of :class:`corral.GRPOTrainer`."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -133,7 +133,7 @@ class GRPOConfig(TrainerConfig):
     """Lower end of the correction; None: open."""
 
     # Score
-    reward_weights: list[float] | None = None
+    reward_weights: list[Annotated[float, Field(allow_inf_nan=False)]] | None = None
     """One weight for each reward function; None: all 1. An environment's own reward weighs 1."""
     multi_objective_aggregation: Literal["sum_then_normalize", "normalize_then_sum"] = (
         "sum_then_normalize"

@@ -14,7 +14,7 @@ from corral.chat.corral_template import corral_template
 from corral.chat.image_support import is_processor, text_part
 from corral.chat.render import Renderer
 from corral.chat.tool_support import tokenizer_renderer
-from corral.errors import TemplateError, UsageError, require
+from corral.errors import TemplateError, UsageError, WrongTypeError, require
 from corral.rollout.seeds import derive
 from corral.training.vision import load_processor, reads_images
 
@@ -40,7 +40,7 @@ def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) ->
     if isinstance(kwargs["dtype"], str):
         kwargs["dtype"] = _dtype(kwargs["dtype"])
     kind = AutoModelForImageTextToText if reads_images(model) else AutoModelForCausalLM
-    return _from_pretrained(kind, model, kwargs)
+    return from_pretrained(kind, model, kwargs)
 
 
 def load_tokenizer(
@@ -59,7 +59,12 @@ def load_tokenizer(
                 "The model is an object without a path, so its tokenizer can't be found: pass "
                 "processing_class=tokenizer."
             )
-        tokenizer = _from_pretrained(AutoTokenizer, name, {"trust_remote_code": trust_remote_code})
+        tokenizer = from_pretrained(AutoTokenizer, name, {"trust_remote_code": trust_remote_code})
+    if not callable(getattr(tokenizer, "apply_chat_template", None)):
+        raise WrongTypeError(
+            f"processing_class is a {type(tokenizer).__name__}: give a tokenizer or a processor of "
+            "transformers."
+        )
     found: Any = tokenizer
     if found.pad_token is None:
         found.pad_token = found.eos_token
@@ -87,7 +92,7 @@ def with_adapter(model: nn.Module, peft_config: Any | None, seed: int) -> nn.Mod
         return model
     peft = require("peft", extra="train")
     if not isinstance(peft_config, peft.PeftConfig):
-        raise UsageError(
+        raise WrongTypeError(
             f"peft_config is a {type(peft_config).__name__}: give a peft.LoraConfig or another "
             "PeftConfig."
         )
@@ -192,24 +197,35 @@ def _transformer_blocks(model: nn.Module) -> list[nn.Module]:
     return max(lists, key=len, default=[])
 
 
-def _from_pretrained(auto_class: Any, name: str | Path, kwargs: Mapping[str, Any]) -> Any:
+def from_pretrained(
+    auto_class: Any, name: str | Path, kwargs: Mapping[str, Any], *, what: str = "model"
+) -> Any:
+    """What a class of transformers loads from a folder or the hub.
+
+    Args:
+        what: The argument that named it, for errors.
+
+    Raises:
+        UsageError: There is no model at that path and no hub answers to that id.
+    """
     path = Path(name)
     if path.is_dir() and not (path / "config.json").is_file():
         raise UsageError(
-            f"model={str(name)!r} is a folder without config.json, so not a model. Give a folder "
+            f"{what}={str(name)!r} is a folder without config.json, so not a model. Give a folder "
             "that save_pretrained wrote."
         )
     if not path.is_dir() and _is_path(str(name)):
-        what = "is a file" if path.is_file() else "does not exist"
+        problem = "is a file" if path.is_file() else "does not exist"
         raise UsageError(
-            f"model={str(name)!r} {what}. Give a folder that save_pretrained wrote, or a hub id."
+            f"{what}={str(name)!r} {problem}. Give a folder that save_pretrained wrote, or a "
+            "hub id."
         )
     try:
         return auto_class.from_pretrained(str(name), **kwargs)
     except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UsageError(
-            f"model={str(name)!r} is neither a folder with a model nor a hub id that can be "
+            f"{what}={str(name)!r} is neither a folder with a model nor a hub id that can be "
             f"loaded ({reason})"
         ) from error
 

@@ -1,6 +1,6 @@
-"""Reward functions that are models: sequence classifiers with one score a conversation."""
+"""Reward models: sequence classifiers with one output, as reward functions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,96 +8,120 @@ import torch
 from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from corral.errors import UsageError
+from corral.errors import UsageError, WrongTypeError
+from corral.training.grpo_config import GRPOConfig
+from corral.training.models import from_pretrained
 
-ROWS_AT_ONCE = 16
-"""Conversations scored in one pass."""
+ROWS_AT_ONCE = 8
+"""Conversations that one forward pass scores; bounds memory, changes no reward."""
 
 
 class RewardModel:
-    """Scores prompt and completion together: the first logit of the last token."""
+    """Scores conversations: the first logit over prompt and completion.
+
+    Conversations are written with the tokenizer's own chat template; where the data's prompts are
+    text, prompt and completion are joined as they are.
+    """
 
     def __init__(
-        self, model: Any, tokenizer: Any, device: torch.device, template_kwargs: Mapping[str, Any]
+        self, model: nn.Module, tokenizer: Any, template_kwargs: Mapping[str, Any], device: Any
     ) -> None:
-        self.__name__ = Path(getattr(model.config, "_name_or_path", "")).name or "reward_model"
+        self.model = model.to(device).eval().requires_grad_(False)
+        self._tokenizer = tokenizer
+        self._template_kwargs = template_kwargs
         if tokenizer.pad_token is None:
             tokenizer.pad_token = tokenizer.eos_token
-        model.config.get_text_config().pad_token_id = tokenizer.pad_token_id
-        self.model = model.to(device).eval()
-        self.tokenizer = tokenizer
-        self._template_kwargs = dict(template_kwargs)
+        # The model finds a row's last token by looking for padding.
+        config: Any = model.config
+        config.get_text_config().pad_token_id = tokenizer.pad_token_id
+        config.pad_token_id = tokenizer.pad_token_id
+        self.__name__ = str(config._name_or_path or type(model).__name__).split("/")[-1]
 
-    @torch.inference_mode()
-    def __call__(self, *, prompts: list[Any], completions: list[Any], **_: Any) -> list[float]:
-        """One score for each conversation; text that was only continued is scored as text."""
-        pairs = zip(prompts, completions, strict=True)
-        texts = [self._text(prompt, completion) for prompt, completion in pairs]
-        scores: list[float] = []
+    @torch.no_grad()
+    def __call__(self, prompts: Sequence[Any], completions: Sequence[Any], **_: Any) -> list[float]:
+        """One reward for each completion."""
+        texts = [self._text(*pair) for pair in zip(prompts, completions, strict=True)]
+        rewards: list[float] = []
         for start in range(0, len(texts), ROWS_AT_ONCE):
-            batch = self.tokenizer(
-                text=texts[start : start + ROWS_AT_ONCE],
-                return_tensors="pt",
+            inputs = self._tokenizer(
+                texts[start : start + ROWS_AT_ONCE],
                 padding=True,
                 padding_side="right",
                 add_special_tokens=False,
+                return_tensors="pt",
             )
-            logits = self.model(**batch.to(self.model.device)).logits
-            scores += logits[:, 0].float().tolist()
-        return scores
+            logits = self.model(**inputs.to(next(self.model.parameters()).device)).logits
+            rewards += logits[:, 0].float().tolist()
+        return rewards
 
     def _text(self, prompt: Any, completion: Any) -> str:
         if isinstance(prompt, str):
             return prompt + completion
-        return self.tokenizer.apply_chat_template(
+        return self._tokenizer.apply_chat_template(
             [*prompt, *completion], tokenize=False, **self._template_kwargs
         )
 
 
 def with_reward_models(
-    functions: Callable[..., Any] | str | Path | Sequence[Any] | None,
-    tokenizers: Any,
-    *,
-    device: torch.device,
-    template_kwargs: Mapping[str, Any],
-) -> list[Callable[..., Any]]:
-    """What was given as ``reward_funcs``, its models (or names of models) made callable.
+    given: Any, processing_classes: Any, args: GRPOConfig, device: Any
+) -> list[Any] | None:
+    """``reward_funcs`` as a new list in which models and their names are callables.
 
     Args:
-        tokenizers: One for each function, None for those that are no models; None: the one beside
-            each model.
+        given: What the trainer got: one or a list of functions, models and names.
+        processing_classes: Tokenizers of the models: one, or a list with one entry for each reward
+            function (None for those that are no models, or whose tokenizer is beside the model).
 
     Raises:
-        UsageError: There is not one tokenizer for each function.
+        UsageError: A name has no model, or the lists do not fit.
+        WrongTypeError: A model has no configuration of transformers.
     """
-    is_one = callable(functions) or isinstance(functions, str | Path)
-    given: list[Any] = [functions] if is_one else list(functions or ())  # type: ignore[arg-type]
-    beside = tokenizers if isinstance(tokenizers, list | tuple) else [tokenizers] * len(given)
-    if len(beside) != len(given):
+    if given is None:
+        return None
+    listed = list(given) if isinstance(given, list | tuple) else [given]
+    if processing_classes is None:
+        processing_classes = [None] * len(listed)
+    elif not isinstance(processing_classes, list | tuple):
+        processing_classes = [processing_classes]
+    if len(processing_classes) != len(listed):
         raise UsageError(
-            f"reward_processing_classes has {len(beside)} entries for {len(given)} reward "
-            "functions: give one for each, None for those that are no models."
+            f"reward_processing_classes has {len(processing_classes)} entries for {len(listed)} "
+            "reward functions: give one for each, None where the function is no model."
         )
     return [
-        _made(one, own, device, template_kwargs) for one, own in zip(given, beside, strict=True)
+        _callable(one, tokenizer, args, device)
+        for one, tokenizer in zip(listed, processing_classes, strict=True)
     ]
 
 
-def _made(one: Any, tokenizer: Any, device: torch.device, kwargs: Mapping[str, Any]) -> Any:
+def _callable(one: Any, tokenizer: Any, args: GRPOConfig, device: Any) -> Any:
     if isinstance(one, str | Path):
-        try:
-            one = AutoModelForSequenceClassification.from_pretrained(str(one), num_labels=1)
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"The reward model {str(one)!r} cannot be loaded: {error}. Give a folder or hub id "
-                "of a sequence classifier, or a function."
-            ) from error
-    if not isinstance(one, nn.Module):
-        return one
-    name = getattr(one.config, "_name_or_path", "")
-    if tokenizer is None and not name:
-        raise UsageError(
-            "A reward model that was not loaded from a folder or hub needs its tokenizer: pass "
-            "reward_processing_classes=[tokenizer]."
+        kwargs = {"dtype": torch.float32, **args.loading_kwargs(), "num_labels": 1}
+        model = from_pretrained(
+            AutoModelForSequenceClassification, one, kwargs, what="reward_funcs"
         )
-    return RewardModel(one, tokenizer or AutoTokenizer.from_pretrained(name), device, kwargs)
+    elif isinstance(one, nn.Module):
+        model = one
+    else:
+        return one
+    config = getattr(model, "config", None)
+    if config is None:
+        raise WrongTypeError(
+            f"reward_funcs has a {type(model).__name__}, a module without a configuration: give a "
+            "model for sequence classification of transformers, or a function that calls yours."
+        )
+    if getattr(config, "num_labels", 1) != 1:
+        raise UsageError(
+            f"The reward model {type(model).__name__} has {config.num_labels} outputs: load it "
+            "with num_labels=1, or give a function that makes one number of them."
+        )
+    if tokenizer is None:
+        name = config._name_or_path
+        if not name:
+            raise UsageError(
+                "A reward model is an object without a path, so its tokenizer can't be found: pass "
+                "reward_processing_classes."
+            )
+        remote = {"trust_remote_code": args.trust_remote_code}
+        tokenizer = from_pretrained(AutoTokenizer, name, remote, what="reward_funcs")
+    return RewardModel(model, tokenizer, args.chat_template_kwargs, device)

@@ -1,14 +1,20 @@
 """Where a run's tasks come from, and in which order."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from corral.errors import UsageError
+from corral.errors import UsageError, WrongTypeError
 from corral.records import Message, Task
 from corral.rollout.seeds import derive
 from corral.training.image_columns import images_of, with_images
+
+logger = logging.getLogger(__name__)
+
+_LIKELY_PROMPTS = ("question", "problem", "instruction", "query", "prompts", "messages", "input")
+"""Columns that hold prompts in data made for other purposes."""
 
 
 class TaskSource:
@@ -117,8 +123,13 @@ def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Mapping[str
     Raises:
         UsageError: The data is neither, or a row is not a mapping.
     """
+    if isinstance(dataset, Mapping):
+        raise WrongTypeError(
+            f"{name} is a dict with the keys {', '.join(map(repr, list(dataset)[:5]))}: give a "
+            "list of rows, or make a dataset of columns with datasets.Dataset.from_dict(...)."
+        )
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
-        raise UsageError(
+        raise WrongTypeError(
             f"{name} is a {type(dataset).__name__}: give a list of dicts or a map-style "
             "dataset (something with len() and integer indexing)."
         )
@@ -153,6 +164,13 @@ def check_rows(
             messages_of(row.get("prompt"))
         except UsageError as error:
             raise UsageError(f"{name}[{index}]: {error}") from None
+    likely = next((column for column in _LIKELY_PROMPTS if rows and column in rows[0]), None)
+    if environments and likely and all(row.get("prompt") is None for row in rows):
+        logger.warning(
+            "No row of %s has a `prompt`, so conversations begin with what reset() returns; `%s` "
+            "goes to reset() as an argument. Rename the column if it is the prompt.",
+            *(name, likely),
+        )
     if not environments:
         for index, row in enumerate(rows):
             if row.get("prompt") is None:
