@@ -81,7 +81,7 @@ def test_a_loaded_model_takes_the_tokenizer_given(tmp_path: Path, judge: Path) -
 
 
 def test_what_is_no_reward_model_is_told(tmp_path: Path, judge: Path) -> None:
-    with pytest.raises(UsageError, match="reward model 'no/judge' cannot be loaded"):
+    with pytest.raises(UsageError, match="reward_funcs='no/judge' is neither a folder"):
         trainer(tmp_path, "no/judge")
     with pytest.raises(UsageError, match="reward_processing_classes has 1 entries for 2"):
         trainer(tmp_path, [str(judge), len], reward_processing_classes=[None])
