@@ -18,11 +18,11 @@ os.environ["TRL_EXPERIMENTAL_SILENCE"] = "1"
 import datasets
 import torch
 import trl
+from accelerate import PartialState
 from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 import corral
-from corral.training.learner import make_accelerator
 
 MEMBERS = 4
 PROMPTS = 8
@@ -241,7 +241,7 @@ def with_corral(model: Path, case: Case, processes: int, folder: str) -> Found:
 
 
 def main(model: Path, out: Path) -> None:
-    processes = make_accelerator().num_processes
+    processes = PartialState().num_processes
     assert processes == int(os.environ.get("WORLD_SIZE", "1"))
     results: dict[str, dict[str, Found]] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -249,9 +249,9 @@ def main(model: Path, out: Path) -> None:
             ours = with_corral(model, case, processes, f"{folder}/corral/{name}")
             theirs = with_trl(model, case, processes, f"{folder}/trl/{name}")
             results[name] = {"corral": vars(ours), "trl": vars(theirs)}
-    if make_accelerator().is_main_process:
+    if PartialState().is_main_process:
         torch.save(results, out)
-    make_accelerator().end_training()
+    PartialState().destroy_process_group()
 
 
 if __name__ == "__main__":
