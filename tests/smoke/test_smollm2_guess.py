@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from corral.config import load
-from corral.evaluation import Evaluation
 from corral.recipes.catalogue import recipe_source
 from corral.recipes.recipe import Recipe
 from corral.recipes.run import start
-from corral.track import MemoryTracker
+from corral.track import MemoryTracker, StageResult
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
 
@@ -34,8 +33,8 @@ class Heard:
 
     def stage_started(self, stage: str, steps: int | None) -> None: ...
 
-    def stage_finished(self, stage: str, result: Evaluation) -> None:
-        self.finished.append(stage)
+    def stage_finished(self, result: StageResult) -> None:
+        self.finished.append(result.name)
 
 
 def test_it_runs_and_reports_calls_and_reward_of_every_step(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def sft(folder: str) -> dict[str, Any]:
         processing_class=TOKENIZER,
     )
     trainer.train()
-    history = trainer.state.log_history
+    history = trainer.state.log_history[:-1]
     return {
         "weights": weights(trainer.model),
         "losses": [entry["loss"] for entry in history],

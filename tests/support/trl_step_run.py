@@ -40,6 +40,7 @@ COMMON: dict[str, Any] = {
     "reward_weights": [1.0, 0.5],
     "gradient_checkpointing": False,
     "bf16": False,
+    "use_cpu": True,
     # With the default of 1e-8, a gradient of nothing but rounding moves its weight like any other.
     "adam_epsilon": 1e-3,
     "seed": 5,
@@ -48,7 +49,6 @@ TRL_ONLY: dict[str, Any] = {
     "logging_steps": 1,
     "save_strategy": "no",
     "report_to": "none",
-    "use_cpu": True,
     "disable_tqdm": True,
 }
 COMPARED = (
@@ -241,9 +241,10 @@ def with_corral(model: Path, case: Case, processes: int, folder: str) -> Found:
 
 
 def main(model: Path, out: Path) -> None:
-    processes = PartialState().num_processes
+    processes = PartialState(cpu=True).num_processes
     assert processes == int(os.environ.get("WORLD_SIZE", "1"))
     results: dict[str, dict[str, Found]] = {}
+    # Each process has a folder of its own, like machines without a common disk.
     with tempfile.TemporaryDirectory() as folder:
         for name, case in cases().items():
             ours = with_corral(model, case, processes, f"{folder}/corral/{name}")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from accelerate.utils import broadcast_object_list
+
 from corral.track import JsonlTracker, RunFolder, Tracker, combine, set_aside
 from corral.training.checkpoint import checkpoints, step_of
 from corral.training.learner import Learner
@@ -115,8 +117,13 @@ class Session:
             self.save()
 
     def is_saved(self) -> bool:
-        """Whether the present step has a checkpoint."""
-        return self.state.global_step in map(step_of, checkpoints(self.checkpoint_folder))
+        """Whether the present step has a checkpoint, as the main process sees it.
+
+        Every process asks. Each looking for itself, one could find what the main process is just
+        writing, or not find it on the disk of another machine; and saving waits for all.
+        """
+        found = self.state.global_step in map(step_of, checkpoints(self.checkpoint_folder))
+        return bool(broadcast_object_list([found])[0])
 
     def can_save_alone(self) -> bool:
         """Whether there is something new to save, and nobody to wait for."""
