@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from accelerate import PartialState
-
 from corral import GRPOConfig, GRPOTrainer
+from corral.training.processes import make_accelerator
 from support.tiny_models import tiny_model, tiny_tokenizer
 
 
 def main(folder: Path, what: str) -> None:
-    is_second = PartialState().process_index == 1
+    is_second = make_accelerator(GRPOConfig()).process_index == 1
     evaluations: list[int] = []
 
     class World:
