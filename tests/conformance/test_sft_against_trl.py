@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 from corral import SFTConfig, SFTTrainer
 from corral.env import prepare
@@ -91,8 +90,7 @@ def trl_trainer(tmp_path: Path, model: Any, tokenizer: Any, rows: list[Any], **o
 
 
 def template_tokenizer(data: Path, name: str) -> tuple[Any, Any]:
-    real = AutoTokenizer.from_pretrained(data / "tokenizers" / "qwen3")
-    tokenizer, more = dressed(real, TEMPLATES[name])
+    tokenizer, more = dressed(data / "tokenizers" / "qwen3", TEMPLATES[name])
     model = tiny_model(tokenizer)
     model.generation_config.eos_token_id = [tokenizer.eos_token_id, *more]
     return tokenizer, model
