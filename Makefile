@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test templates conformance check install bench clean
+.PHONY: demo test processes templates conformance check install bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -26,6 +26,11 @@ test: $(VENV)/.development
 templates: export OMP_NUM_THREADS = 1
 templates: $(VENV)/.development
 	$(BIN)/python -m pytest tests/templates -n 2 -q
+
+# Runs of two processes: each starts torch anew, several times.
+processes: export OMP_NUM_THREADS = 1
+processes: $(VENV)/.development
+	$(BIN)/python -m pytest tests/processes -n 2 -q
 
 # Against the official OpenEnv package, whose server takes seconds to start each time, and TRL.
 conformance: export OMP_NUM_THREADS = 1
