@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from corral import SFTConfig, SFTTrainer
-from corral.env import prepare
 from corral.training.token_rows import IGNORED, RowEncoder
+from support.adder import TOOLS
 from support.tiny_models import tiny_model, tiny_tokenizer
 from support.trl_templates import dressed, template_files
 
@@ -22,23 +22,6 @@ pytestmark = [
 TEMPLATES = {path.stem: path for path in template_files()}
 TOOL_TEMPLATES = ["glm4moe", "lfm2_v2", "qwen2_5", "qwen3"]
 PLAIN_TEMPLATES = [*TOOL_TEMPLATES, "llama3"]
-
-
-class Adder:
-    def reset(self, **kwargs: Any) -> None:
-        pass
-
-    def add(self, a: int, b: int) -> int:
-        """Add two numbers.
-
-        Args:
-            a: One number.
-            b: The other.
-        """
-        return a + b
-
-
-TOOLS = list(prepare(Adder).tools.schemas)
 
 
 def call(a: int, b: int) -> dict[str, Any]:

@@ -1,54 +1,16 @@
 """Two processes learn what one process learns, and neither waits for the other for ever."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from corral.serve.ports import free_port
-
-TESTS = Path(__file__).resolve().parent.parent
-
-
-def start(
-    module: str, arguments: list[str], rank: int, processes: int, port: int
-) -> "subprocess.Popen[str]":
-    launched = {
-        "RANK": rank,
-        "LOCAL_RANK": rank,
-        "WORLD_SIZE": processes,
-        "LOCAL_WORLD_SIZE": processes,
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": port,
-    }
-    variables = {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(TESTS)}
-    if processes > 1:
-        variables |= {name: str(value) for name, value in launched.items()}
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
-        env=os.environ | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+from support.launch import run_module, started_module
 
 
 def run(out: Path, processes: int) -> dict[str, dict[str, Any]]:
-    port = free_port()
-    arguments = ["support.distributed_run", [str(out)]]
-    started = [start(*arguments, rank, processes, port) for rank in range(processes)]
-    try:
-        for one in started:
-            output, _ = one.communicate(timeout=240)
-            assert one.returncode == 0, output[-3000:]
-    finally:
-        for one in started:
-            one.kill()
-            one.wait()
+    run_module("support.distributed_run", out, processes=processes, timeout_s=240)
     return torch.load(out)
 
 
@@ -79,15 +41,8 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
 def test_a_process_that_fails_alone_ends_all(
     tmp_path: Path, what: str, own: str, told: str
 ) -> None:
-    port = free_port()
-    arguments = ["support.failing_process", [str(tmp_path), what]]
-    started = [start(*arguments, rank, 2, port) for rank in range(2)]
-    try:
+    with started_module("support.failing_process", tmp_path, what, processes=2) as started:
         first, second = [one.communicate(timeout=240)[0] for one in started]
-    finally:
-        for one in started:
-            one.kill()
-            one.wait()
     assert all(one.returncode not in (0, -9) for one in started)
     assert told in first
     assert own in second

@@ -10,27 +10,10 @@ from peft import LoraConfig
 from transformers import AutoTokenizer, TrainerCallback
 
 from corral import SFTConfig, SFTTrainer, UsageError
-from corral.env import prepare
+from support.adder import TOOLS
 from support.tiny_models import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
-
-
-class Adder:
-    def reset(self, **kwargs: Any) -> None:
-        pass
-
-    def add(self, a: int, b: int) -> int:
-        """Add two numbers.
-
-        Args:
-            a: One number.
-            b: The other.
-        """
-        return a + b
-
-
-TOOLS = list(prepare(Adder).tools.schemas)
 
 
 def talk(a: int, b: int) -> dict[str, Any]:

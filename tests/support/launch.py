@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from corral.serve.ports import free_port
@@ -12,13 +14,22 @@ TESTS = Path(__file__).resolve().parent.parent
 
 def run_module(module: str, *arguments: object, processes: int, timeout_s: float) -> None:
     """Run ``python -m module arguments`` once a process to the end; any that fails is an error."""
+    with started_module(module, *arguments, processes=processes) as started:
+        for one in started:
+            output, _ = one.communicate(timeout=timeout_s)
+            assert one.returncode == 0, output[-3000:]
+
+
+@contextmanager
+def started_module(
+    module: str, *arguments: object, processes: int
+) -> Iterator[list["subprocess.Popen[str]"]]:
+    """``python -m module arguments`` once a process; what has not ended by itself is killed."""
     port = free_port()
     command = [sys.executable, "-m", module, *map(str, arguments)]
     started = [_start(command, rank, processes, port) for rank in range(processes)]
     try:
-        for one in started:
-            output, _ = one.communicate(timeout=timeout_s)
-            assert one.returncode == 0, output[-3000:]
+        yield started
     finally:
         for one in started:
             one.kill()

@@ -1,9 +1,9 @@
 """What values of a call can be taken for, and what they must not be taken for."""
 
-import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+
+from corral.records.strict_json import strict_decoder
 
 
 def json_or_text(text: str) -> object:
@@ -12,9 +12,7 @@ def json_or_text(text: str) -> object:
     They do about keys that come twice, and about numbers that are none.
     """
     try:
-        return json.loads(
-            text, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
-        )
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return text
 
@@ -43,19 +41,4 @@ def _has_in_list(schema: Mapping[str, Any], items: Sequence[object]) -> bool:
     )
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise ValueError("A key comes twice.")
-    return fields
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON.")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text:.20} is too large.")
-    return number
+_DECODER = strict_decoder(ValueError)

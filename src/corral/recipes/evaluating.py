@@ -15,8 +15,8 @@ from corral.rollout import Player, reward_functions
 from corral.rollout.blocking import run_blocking
 from corral.rollout.seeds import derive
 from corral.training import GRPOConfig
-from corral.training.grpo import limits_of
 from corral.training.models import chat_format, load_model, load_processing_class
+from corral.training.playing import limits_of
 from corral.training.tasks import task_from_row
 from corral.worlds import World
 from corral.worlds.play import game_row

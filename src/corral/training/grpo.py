@@ -19,13 +19,9 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from corral.engines.protocol import Engine
 from corral.engines.torch_engine import TorchEngine
-from corral.env import EnvironmentKind, prepare, tools_of
 from corral.errors import UsageError
-from corral.records import Episode, Sample, SamplingParams, Task
+from corral.records import Episode, Sample, Task
 from corral.rollout import (
-    Limits,
-    Player,
-    RewardFunction,
     RolloutFunction,
     Scored,
     reward_functions,
@@ -64,6 +60,14 @@ from corral.training.models import (
     load_processing_class,
     with_adapter,
 )
+from corral.training.playing import (
+    Factory,
+    check_reward_source,
+    environment_kinds,
+    player_of,
+    rows_to_play,
+    tool_schemas,
+)
 from corral.training.policy_step import PolicyStep
 from corral.training.processes import make_accelerator
 from corral.training.reference import Reference
@@ -73,7 +77,7 @@ from corral.training.run_settings import check_evaluation, run_settings
 from corral.training.script_view import ScriptView
 from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
-from corral.training.tasks import TaskSource, check_rows, rows_of
+from corral.training.tasks import TaskSource
 from corral.training.together import play_together
 from corral.training.trackers import tracker_callbacks
 from corral.training.trainer import Trainer
@@ -81,7 +85,6 @@ from corral.training.vision import without_mismatches
 
 logger = logging.getLogger(__name__)
 
-Factory = Callable[[], Any]
 Reward = Callable[..., Any] | nn.Module | str | Path
 
 
@@ -156,18 +159,20 @@ class GRPOTrainer(ScriptView, Trainer):
         tools = listed_tools(tools)
         check_factory(environment_factory)
         self.eval_dataset = eval_dataset
-        check_evaluation(self.args, eval_dataset, make_accelerator(self.args).num_processes)
+        joined = make_accelerator(self.args)
+        check_evaluation(self.args, eval_dataset, joined.num_processes)
         refuse_what_does_not_fit(rollout_func, environment_factory, tools)
-        self.environment_kinds = _environment_kinds(environment_factory, tools)
-        device = make_accelerator(self.args).device
-        rewards = with_reward_models(reward_funcs, reward_processing_classes, self.args, device)
+        self.environment_kinds = environment_kinds(environment_factory, tools)
+        rewards = with_reward_models(
+            reward_funcs, reward_processing_classes, self.args, joined.device
+        )
         self.reward_funcs = reward_functions(rewards, self.args.reward_weights)
-        _check_reward_source(self.reward_funcs, self.environment_kinds)
-        rows = _rows(train_dataset, self.environment_kinds, self.args)
+        check_reward_source(self.reward_funcs, self.environment_kinds)
+        rows = rows_to_play(train_dataset, self.environment_kinds, self.args)
         for data in evaluation_sets(eval_dataset).values():
             self._evaluation_tasks(data)
         # Before the model is loaded: numbers that do not fit together should not take minutes.
-        self.plan = plan_batches(self.args, make_accelerator(self.args).num_processes)
+        self.plan = plan_batches(self.args, joined.num_processes)
         self.processing_class = load_processing_class(
             model, processing_class, trust_remote_code=self.args.trust_remote_code
         )
@@ -176,7 +181,7 @@ class GRPOTrainer(ScriptView, Trainer):
             peft_config,
             self.args.seed,
         )
-        schemas = _schemas(self.environment_kinds, tools)
+        schemas = tool_schemas(self.environment_kinds, tools)
         self.chat = chat_format(
             self.processing_class, self.model, schemas, self.args.chat_template_kwargs
         )
@@ -193,7 +198,7 @@ class GRPOTrainer(ScriptView, Trainer):
         self.learner.schedule(self.state.max_steps)
         self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
         check_images(rows, self.model, self.chat, self.engine, self.args)
-        self.player = self._player(tools)
+        self.player = player_of(self.args, self.engine, self.chat, self.environment_kinds, tools)
         self.rollout_func = rollout_func
         has_adapter = peft_config is not None
         reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
@@ -435,83 +440,6 @@ class GRPOTrainer(ScriptView, Trainer):
             return self.args.max_steps
         generations = self.source.generations_per_epoch * self.args.num_train_epochs
         return max(1, round(generations * self.plan.steps))
-
-    def _player(self, tools: Sequence[Callable[..., Any]]) -> Player:
-        args = self.args
-        return Player(
-            self.engine,
-            self.chat,
-            kinds=self.environment_kinds,
-            tools=tools,
-            limits=limits_of(args),
-            sampling=SamplingParams(
-                max_new_tokens=args.max_completion_length,
-                stop_ids=self.chat.stop_ids,
-                temperature=args.temperature,
-                top_p=args.top_p,
-                top_k=args.top_k,
-                min_p=args.min_p or 0.0,
-                repetition_penalty=args.repetition_penalty,
-            ),
-            stop_when_done=args.stop_when_done,
-            retries=args.episode_retries,
-        )
-
-
-def limits_of(args: GRPOConfig) -> Limits:
-    """The limits on an episode that a configuration sets."""
-    return Limits(
-        turns=args.max_tool_calling_iterations,
-        turn_tokens=args.max_turn_length,
-        episode_tokens=args.max_completion_length,
-        seconds=args.episode_timeout_s,
-    )
-
-
-def _environment_kinds(
-    factory: Factory | Mapping[str, Factory] | None, tools: Sequence[Callable[..., Any]]
-) -> dict[str | None, EnvironmentKind]:
-    if factory is None:
-        return {}
-    if isinstance(factory, Mapping):
-        return {name: prepare(one, standalone=tools) for name, one in factory.items()}
-    return {None: prepare(factory, standalone=tools)}
-
-
-def _check_reward_source(
-    functions: Sequence[RewardFunction], kinds: Mapping[str | None, EnvironmentKind]
-) -> None:
-    if not functions and not any(kind.has_reward for kind in kinds.values()):
-        raise UsageError(
-            "No reward source provided: pass reward_funcs, or give the environment a method "
-            "`def get_reward(self) -> float`."
-        )
-
-
-def _rows(
-    dataset: Any, kinds: Mapping[str | None, EnvironmentKind], args: GRPOConfig
-) -> list[Mapping[str, Any]]:
-    if dataset is not None:
-        rows = rows_of(dataset)
-        check_rows(rows, kinds)
-        return rows
-    if not kinds:
-        raise UsageError("`train_dataset` is required when there is no environment.")
-    if len(kinds) > 1 or None not in kinds:
-        raise UsageError(
-            "Several environments by name requires a `train_dataset` with a column `environment`."
-        )
-    if args.max_steps <= 0:
-        raise UsageError("Without a train_dataset, `max_steps` must be set: nothing else ends it.")
-    # The environment brings the task: reset() returns it.
-    return [{"prompt": [{"role": "user", "content": ""}]}]
-
-
-def _schemas(
-    kinds: Mapping[str | None, EnvironmentKind], tools: Sequence[Callable[..., Any]]
-) -> list[dict[str, Any]]:
-    sets = [kind.tools for kind in kinds.values()] or [tools_of(tools)]
-    return [schema for one in sets for schema in one.schemas]
 
 
 def _default_output(model: str | Path | nn.Module) -> str:

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 class Session:
     """Shared by all trainers; only the main process writes.
 
-    Log a step before saving its checkpoint: a run that resumes there counts on its line.
+    Record a step before saving its checkpoint: a run that resumes there counts on its line.
     """
 
     def __init__(
@@ -48,11 +48,6 @@ class Session:
         """Give the numbers of the step just made to the run folder and the tracker."""
         if self._is_main:
             self._tracker.log(self.state.global_step, metrics, self.stage)
-
-    def log(self, metrics: dict[str, float]) -> None:
-        """Record the numbers of the step just made, and add them to the log."""
-        self.state.log_history.append({"step": self.state.global_step, **metrics})
-        self.record(metrics)
 
     def resume(self, wanted: bool | str | Path | None) -> dict[str, Any] | None:
         """Go to a checkpoint, or with True to the newest one; forget what came after it.
@@ -100,21 +95,6 @@ class Session:
                     raise
                 logger.warning("%s. The one before is taken.", error)
         return None
-
-    def save_if_due(self, every: int, *, steps_at_once: int = 1) -> None:
-        """Save at the first step that reaches a multiple of ``every`` (0: never).
-
-        Args:
-            steps_at_once: Steps between two calls of this method.
-        """
-        step = self.state.global_step
-        if every and step // every > (step - steps_at_once) // every:
-            self.save()
-
-    def finish(self) -> None:
-        """Make sure that the last step has a checkpoint, unless none is wanted."""
-        if self._learner.config.save_strategy != "no" and not self.is_saved():
-            self.save()
 
     def is_saved(self) -> bool:
         """Whether the present step has a checkpoint, as the main process sees it.

@@ -28,11 +28,6 @@ def tracker_callbacks(args: Any, folder: Path) -> list[TrainerCallback]:
     return [_callback(name, args.logging_dir or folder / name) for name in args.report_to]
 
 
-def installed_trackers(names: Sequence[str]) -> list[str]:
-    """Those whose package is installed: what ``report_to="all"`` means."""
-    return [name for name in names if find_spec(name) is not None]
-
-
 def finish_trackers(callbacks: Sequence[TrainerCallback]) -> None:
     """Let go of runs that stay open when training ends: wandb's, for what follows ``train()``."""
     for callback in callbacks:

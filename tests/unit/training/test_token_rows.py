@@ -5,28 +5,12 @@ from typing import Any
 import pytest
 
 from corral import SFTConfig
-from corral.env import prepare
 from corral.errors import UsageError
 from corral.training.token_rows import IGNORED, RowEncoder, TokenRow
+from support.adder import TOOLS
 from support.tiny_models import tiny_model, tiny_tokenizer
 from support.toy_tokenizers import byte_level_tokenizer
 
-
-class Adder:
-    def reset(self, **kwargs: Any) -> None:
-        pass
-
-    def add(self, a: int, b: int) -> int:
-        """Add two numbers.
-
-        Args:
-            a: One number.
-            b: The other.
-        """
-        return a + b
-
-
-TOOLS = list(prepare(Adder).tools.schemas)
 TOKENIZER = tiny_tokenizer()
 MODEL = tiny_model(TOKENIZER)
 END = "<|im_end|>"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from corral.records import ToolCall
+from corral.records import ToolCall, strict_json
 
 Types = Mapping[str, Mapping[str, Any]]
 """The parameters' JSON schemas of each tool, by name: where a call is not JSON, a value's type is
@@ -59,14 +59,14 @@ def through_close(text: str, position: int, syntax_opens: re.Pattern[str], close
     raise CallError(f"The tool call has text after its end: {text[end : end + 20]!r}.")
 
 
+def refusal(what: str) -> CallError:
+    """The error for something that stands in a call and must not."""
+    return CallError(f"The tool call has {what}.")
+
+
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The pairs as a mapping; a key that comes twice is an error."""
-    fields: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in fields:
-            raise CallError(f"The tool call has the key {name!r:.80} more than once.")
-        fields[name] = value
-    return fields
+    return strict_json.unique(pairs, refusal)
 
 
 _SPACE = re.compile(r"[ \t\r\n]*")

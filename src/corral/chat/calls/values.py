@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from corral.chat.calls.syntax import CallError, Types, unique
+from corral.chat.calls.syntax import CallError, Types, refusal
+from corral.records.strict_json import strict_decoder
 
 MAX_DEPTH = 64
 """Deepest nesting of a value; deeper ones break code that walks them by recursion."""
@@ -93,17 +94,4 @@ def _children(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def _refuse_constant(name: str) -> Any:
-    raise CallError(f"The tool call has {name}, which is not a JSON number.")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise CallError(f"The tool call has the number {text:.20}, which is too large.")
-    return number
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=unique, parse_constant=_refuse_constant, parse_float=_finite
-)
+_DECODER = strict_decoder(refusal)

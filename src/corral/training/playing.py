@@ -1,0 +1,111 @@
+"""What a configuration and a user's arguments make of playing: kinds, rows, limits, the player."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from corral.chat import ChatFormat
+from corral.engines.protocol import Engine
+from corral.env import EnvironmentKind, prepare, tools_of
+from corral.errors import UsageError
+from corral.records import SamplingParams
+from corral.rollout import Limits, Player, RewardFunction
+from corral.training.grpo_config import GRPOConfig
+from corral.training.tasks import check_rows, rows_of
+
+Factory = Callable[[], Any]
+
+
+def player_of(
+    args: GRPOConfig,
+    engine: Engine,
+    chat: ChatFormat,
+    kinds: Mapping[str | None, EnvironmentKind],
+    tools: Sequence[Callable[..., Any]],
+) -> Player:
+    """The player that a configuration asks for."""
+    return Player(
+        engine,
+        chat,
+        kinds=kinds,
+        tools=tools,
+        limits=limits_of(args),
+        sampling=SamplingParams(
+            max_new_tokens=args.max_completion_length,
+            stop_ids=chat.stop_ids,
+            temperature=args.temperature,
+            top_p=args.top_p,
+            top_k=args.top_k,
+            min_p=args.min_p or 0.0,
+            repetition_penalty=args.repetition_penalty,
+        ),
+        stop_when_done=args.stop_when_done,
+        retries=args.episode_retries,
+    )
+
+
+def limits_of(args: GRPOConfig) -> Limits:
+    """The limits on an episode that a configuration sets."""
+    return Limits(
+        turns=args.max_tool_calling_iterations,
+        turn_tokens=args.max_turn_length,
+        episode_tokens=args.max_completion_length,
+        seconds=args.episode_timeout_s,
+    )
+
+
+def environment_kinds(
+    factory: Factory | Mapping[str, Factory] | None, tools: Sequence[Callable[..., Any]]
+) -> dict[str | None, EnvironmentKind]:
+    """What is played, by the name in the column ``environment``; None: the only kind."""
+    if factory is None:
+        return {}
+    if isinstance(factory, Mapping):
+        return {name: prepare(one, standalone=tools) for name, one in factory.items()}
+    return {None: prepare(factory, standalone=tools)}
+
+
+def check_reward_source(
+    functions: Sequence[RewardFunction], kinds: Mapping[str | None, EnvironmentKind]
+) -> None:
+    """Check that something scores.
+
+    Raises:
+        UsageError: Nothing does.
+    """
+    if not functions and not any(kind.has_reward for kind in kinds.values()):
+        raise UsageError(
+            "No reward source provided: pass reward_funcs, or give the environment a method "
+            "`def get_reward(self) -> float`."
+        )
+
+
+def rows_to_play(
+    dataset: Any, kinds: Mapping[str | None, EnvironmentKind], args: GRPOConfig
+) -> list[Mapping[str, Any]]:
+    """The rows of the data set; without one, what lets a single environment bring the task.
+
+    Raises:
+        UsageError: There is no data set and one is needed, or a row cannot be played.
+    """
+    if dataset is not None:
+        rows = rows_of(dataset)
+        check_rows(rows, kinds)
+        return rows
+    if not kinds:
+        raise UsageError("`train_dataset` is required when there is no environment.")
+    if len(kinds) > 1 or None not in kinds:
+        raise UsageError(
+            "Several environments by name requires a `train_dataset` with a column `environment`."
+        )
+    if args.max_steps <= 0:
+        raise UsageError("Without a train_dataset, `max_steps` must be set: nothing else ends it.")
+    # The environment brings the task: reset() returns it.
+    return [{"prompt": [{"role": "user", "content": ""}]}]
+
+
+def tool_schemas(
+    kinds: Mapping[str | None, EnvironmentKind], tools: Sequence[Callable[..., Any]]
+) -> list[dict[str, Any]]:
+    """The schemas of all tools that any task shows."""
+    sets = [kind.tools for kind in kinds.values()] or [tools_of(tools)]
+    return [schema for one in sets for schema in one.schemas]
