@@ -2,78 +2,29 @@
 
 Reward columns are the user's functions in the order given, then one column for each environment
 class with ``get_reward`` (named after the class, weight 1). The latter is filled by the player when
-an episode ends; this module calls the functions and adds everything up.
+an episode ends; this module has the functions called and adds everything up.
 
 Only episodes that are not faults are shown to reward functions, in one call a function for all
 groups together. A fault has no reward and thereby leaves its group.
 """
 
-import inspect
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
-from corral.env.contract import LARGEST_REWARD
-from corral.env.threads import await_user_code, run_in_thread
 from corral.errors import UsageError
 from corral.records import Episode, Group, Message
 from corral.rollout.played import PlayedGroup
+from corral.rollout.reward_calls import call_all
+from corral.rollout.reward_functions import RewardFunction
 from corral.rollout.samples import completion_ids
-from corral.rollout.tasks_together import run_together
 
 _logger = logging.getLogger(__name__)
 
 _NOT_COLUMNS = frozenset({"prompt", "completion", "completion_ids"})
 """Dataset columns that reward functions do not get under their own name."""
-
-_LIVE = frozenset({"environments", "trainer_state"})
-"""Arguments that are the run's own objects; the others are copies."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewardFunction:
-    """One column of rewards: something callable with a name and a weight.
-
-    The callable gets keyword arguments only and returns one value an episode; see :func:`score`.
-    """
-
-    name: str
-    function: Callable[..., Any]
-    weight: float = 1.0
-
-
-def reward_functions(
-    functions: Sequence[Callable[..., Any]] | Callable[..., Any] | None,
-    weights: Sequence[float] | None = None,
-) -> tuple[RewardFunction, ...]:
-    """Name and weigh what a user passed as ``reward_funcs``; names that clash get a number.
-
-    Raises:
-        UsageError: Something is not callable, or there is not one weight for each function.
-    """
-    if functions is None:
-        given: list[Callable[..., Any]] = []
-    else:
-        given = [functions] if callable(functions) else list(functions)
-    if weights is not None and len(weights) != len(given):
-        raise UsageError(
-            f"reward_weights has {len(weights)} values for {len(given)} reward functions: give one "
-            "weight for each."
-        )
-    named: list[RewardFunction] = []
-    for index, function in enumerate(given):
-        if not callable(function):
-            raise UsageError(
-                f"reward_funcs[{index}] is {function!r:.80}: give something callable that takes "
-                "keyword arguments and returns one number for each completion."
-            )
-        name = _unique(_name_of(function), {column.name for column in named})
-        weight = 1.0 if weights is None else float(weights[index])
-        named.append(RewardFunction(name=name, function=function, weight=weight))
-    return tuple(named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +68,7 @@ async def score(
     seats = [(group, place) for group in played for place in _scorable(group.group)]
     log = _Log(count=len(seats))
     arguments = _arguments(seats, trainer_state, log)
-    values = await _call_all(functions, arguments, len(seats)) if seats else {}
+    values = await call_all(functions, arguments, len(seats)) if seats else {}
     rewards: list[dict[str, float | None]] = []
     for row, (group, place) in enumerate(seats):
         own = group.group.episodes[place].rewards
@@ -236,115 +187,6 @@ def _completion(played: PlayedGroup, place: int) -> list[Message] | str:
     return messages[0]["content"] if played.is_text else messages
 
 
-async def _call_all(
-    functions: Sequence[RewardFunction],
-    arguments: Mapping[str, Any],
-    count: int,
-) -> dict[str, list[float | None]]:
-    returned: dict[str, Any] = {}
-    asynchronous = [function for function in functions if _is_async(function.function)]
-    for function in functions:
-        if function not in asynchronous:
-            call = partial(_call, function, arguments)
-            returned[function.name] = await run_in_thread(call)
-    awaited = await run_together([_call_async(each, arguments) for each in asynchronous])
-    returned |= dict(zip((each.name for each in asynchronous), awaited, strict=True))
-    return {each.name: _values(each.name, returned[each.name], count) for each in functions}
-
-
-def _call(function: RewardFunction, arguments: Mapping[str, Any]) -> Any:
-    accepted = _own(_accepted(function, arguments))
-    try:
-        return function.function(**accepted)
-    except UsageError:
-        raise
-    except Exception as error:
-        raise UsageError(_raised(function, error)) from error
-
-
-async def _call_async(function: RewardFunction, arguments: Mapping[str, Any]) -> Any:
-    accepted = _own(_accepted(function, arguments))
-    try:
-        return await await_user_code(function.function(**accepted))
-    except UsageError:
-        raise
-    except Exception as error:
-        raise UsageError(_raised(function, error)) from error
-
-
-def _own(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments whose lists and dicts a function may change: the run goes on with its own."""
-    return {name: value if name in _LIVE else _copied(value) for name, value in arguments.items()}
-
-
-def _copied(value: Any) -> Any:
-    """The containers anew, what they hold (text, images, tensors) as it is."""
-    if type(value) is dict:
-        return {key: _copied(each) for key, each in cast("dict[Any, Any]", value).items()}
-    if type(value) is list:
-        return [_copied(each) for each in cast("list[Any]", value)]
-    return value
-
-
-def _raised(function: RewardFunction, error: Exception) -> str:
-    return f"Reward function {function.name!r} raised {type(error).__name__}: {error}"
-
-
-def _accepted(function: RewardFunction, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that the function's signature takes; all of them with ``**kwargs``."""
-    try:
-        parameters = inspect.signature(function.function).parameters.values()
-    except ValueError:  # some builtins have no signature
-        return dict(arguments)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return dict(arguments)
-    required = [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty
-        and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
-    missing = [name for name in required if name not in arguments]
-    if missing:
-        raise UsageError(
-            f"Reward function {function.name!r} has a parameter {missing[0]!r} that is neither a "
-            f"column of the data nor one of {', '.join(sorted(arguments))}."
-        )
-    names = {parameter.name for parameter in parameters}
-    return {name: value for name, value in arguments.items() if name in names}
-
-
-def _values(name: str, returned: Any, count: int) -> list[float | None]:
-    if isinstance(returned, str | Mapping) or not hasattr(returned, "__len__"):
-        raise UsageError(
-            f"Reward function {name!r} returned {returned!r:.80}: return a list with one number "
-            f"(or None) for each of the {count} completions."
-        )
-    if len(returned) != count:
-        raise UsageError(
-            f"Reward function {name!r} returned {len(returned)} values for {count} completions: "
-            "return one number (or None) for each."
-        )
-    return [_number(name, value) for value in returned]
-
-
-def _number(name: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, str) or not hasattr(value, "__float__"):
-        raise UsageError(
-            f"Reward function {name!r} returned the value {value!r:.80}: a reward is a number, or "
-            "None where the function does not apply."
-        )
-    number = float(value)
-    if abs(number) >= LARGEST_REWARD:
-        raise UsageError(
-            f"Reward function {name!r} returned {number}: a reward must be finite, and below "
-            f"{LARGEST_REWARD:g} or its square is not."
-        )
-    return None if math.isnan(number) else number
-
-
 def _rewarded(
     played: PlayedGroup,
     rewards: Mapping[tuple[int, int], Mapping[str, float | None]],
@@ -367,29 +209,3 @@ def _rewarded(
             )
         episodes.append(replace(episode, rewards=dict(own), reward=total))
     return replace(played.group, episodes=tuple(episodes))
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    target: Any = function
-    while isinstance(target, partial):
-        target = target.func
-    return inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
-        getattr(target, "__call__", None)  # noqa: B004 - looks at the method, does not test for it
-    )
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    target: Any = function
-    while isinstance(target, partial):
-        target = target.func
-    name = getattr(target, "__name__", None)
-    return name if isinstance(name, str) else type(target).__name__
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"

@@ -6,8 +6,8 @@ import pytest
 
 from corral.env import prepare
 from corral.records import Episode, Group, Outcome, SpanKind, Task
+from corral.rollout import reward_functions, score
 from corral.rollout.limits import Limits
-from corral.rollout.rewards import reward_functions, score
 from corral.rollout.samples import completion_ids, samples
 from corral.training.episode_metrics import episode_metrics
 from support.counter import Counter

@@ -7,9 +7,8 @@ import pytest
 
 from corral.env import BoundTools
 from corral.records import Outcome
-from corral.rollout import attempts
+from corral.rollout import attempts, reward_functions, score
 from corral.rollout.limits import Limits
-from corral.rollout.rewards import reward_functions, score
 
 OUTCOMES = Outcome.FINISHED, Outcome.ENVIRONMENT_FAULT
 

@@ -11,10 +11,9 @@ import pytest
 from corral.env import prepare
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
 from corral.records import Episode, Outcome, SamplingParams
-from corral.rollout import attempts, pool
+from corral.rollout import attempts, pool, reward_functions, score
 from corral.rollout.limits import Limits
 from corral.rollout.player import Player
-from corral.rollout.rewards import reward_functions, score
 
 
 @pytest.fixture(autouse=True)

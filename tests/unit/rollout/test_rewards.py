@@ -8,8 +8,8 @@ import pytest
 
 from corral.errors import UsageError
 from corral.records import Episode, Finish, Group, Outcome, Sampled, SpanKind, Task, Transcript
+from corral.rollout import reward_functions, score
 from corral.rollout.played import PlayedGroup
-from corral.rollout.rewards import reward_functions, score
 
 
 def episode(member: int = 0, **changes: Any) -> Episode:
