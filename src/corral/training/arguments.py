@@ -7,6 +7,7 @@ from typing import Any
 
 from corral.errors import UsageError, WrongTypeError
 from corral.training.grpo_config import GRPOConfig
+from corral.training.rollout_func import refuse_what_does_not_fit
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,23 @@ def configuration_of(args: Any) -> GRPOConfig:
     raise WrongTypeError(f"args is a {what}: give a corral.GRPOConfig.")
 
 
-def listed_tools(tools: Any) -> Sequence[Any]:
+def check_arguments(
+    folder: Path, tools: Any, environment_factory: Any, rollout_func: Any
+) -> Sequence[Any]:
+    """Check what needs no model to be checked; the tools, as a sequence.
+
+    Raises:
+        UsageError: The folder is a file, or arguments do not go together.
+        WrongTypeError: An argument is something else than it should be.
+    """
+    _check_folder(folder)
+    listed = _listed_tools(tools)
+    _check_factory(environment_factory)
+    refuse_what_does_not_fit(rollout_func, environment_factory, listed)
+    return listed
+
+
+def _listed_tools(tools: Any) -> Sequence[Any]:
     """Tools as a sequence; None is no tools.
 
     Raises:
@@ -43,7 +60,7 @@ def listed_tools(tools: Any) -> Sequence[Any]:
     return tools
 
 
-def check_factory(factory: Any) -> None:
+def _check_factory(factory: Any) -> None:
     """Check that an environment factory can be called, or is a dict of such.
 
     Raises:
@@ -65,7 +82,7 @@ def check_factory(factory: Any) -> None:
         )
 
 
-def check_folder(folder: Path) -> None:
+def _check_folder(folder: Path) -> None:
     """Check that a run can leave its files in a folder.
 
     Raises:

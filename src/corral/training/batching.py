@@ -29,6 +29,12 @@ class BatchPlan:
         """Optimiser steps that one generation feeds."""
         return self.slices * self.passes
 
+    def planned_steps(self, config: GRPOConfig, generations_per_epoch: int) -> int:
+        """Optimiser steps of the whole run: ``max_steps``, or the epochs over the data."""
+        if config.max_steps > 0:
+            return config.max_steps
+        return max(1, round(generations_per_epoch * config.num_train_epochs * self.steps))
+
 
 def plan_batches(config: GRPOConfig, processes: int) -> BatchPlan:
     """Derive the sizes, or say which number does not divide which.

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from corral.algorithms import Advantages, trainable
+from corral.chat import ChatFormat
 from corral.records import Episode, Sample
 from corral.rollout import Scored, samples
 from corral.rollout.seeds import shuffled
 from corral.training.batching import BatchPlan
+from corral.training.grpo_config import GRPOConfig
+from corral.training.vision import without_mismatches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,12 @@ class Generation:
         """The training rows that have something to train."""
         every = samples(self.scored.groups, self.advantages.values, stop_ids=stop_ids)
         return trainable(every, drop_truncated=drop_truncated)
+
+
+def training_rows(generation: Generation, chat: ChatFormat, args: GRPOConfig) -> list[Sample]:
+    """The rows of a generation as the configuration wants them, images beside their tokens."""
+    rows = generation.rows(chat.stop_ids, args.mask_truncated_completions)
+    return rows if chat.images is None else without_mismatches(rows, chat.images.token_id)
 
 
 def slices_of(rows: Sequence[Sample], plan: BatchPlan, seed: int, step: int) -> list[list[Sample]]:

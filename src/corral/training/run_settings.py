@@ -3,9 +3,17 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
+from torch import nn
+
 from corral.errors import UsageError
 
 Config = TypeVar("Config", bound=Any)
+
+
+def default_folder(model: str | Path | nn.Module, method: str) -> str:
+    """Where a run goes that was given no folder."""
+    name = model if isinstance(model, str | Path) else getattr(model, "name_or_path", "") or "model"
+    return f"runs/{Path(name).name}-{method}"
 
 
 def run_settings(args: Config, default_folder: str) -> tuple[Config, Path]:

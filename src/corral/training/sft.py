@@ -20,13 +20,11 @@ from corral.errors import UsageError
 from corral.records import Sample
 from corral.track import Tracker
 from corral.training.data_files import RowStream, open_rows
-from corral.training.hub import HubUploads
 from corral.training.learner import Learner
-from corral.training.loop import Callback, Loop
+from corral.training.loop import Callback
 from corral.training.models import load_model, load_tokenizer, with_adapter
 from corral.training.processes import make_accelerator
 from corral.training.run_settings import run_settings
-from corral.training.session import Session
 from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
 from corral.training.sft_evaluation import evaluate, evaluation_sets
@@ -34,7 +32,6 @@ from corral.training.sft_loss import TextLoss
 from corral.training.special_tokens import prepared_tokenizer, stop_at_eos
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.token_rows import RowEncoder
-from corral.training.trackers import tracker_callbacks
 from corral.training.trainer import Trainer
 
 
@@ -115,17 +112,13 @@ class SFTTrainer(Trainer):
         self.accelerator = self.learner.accelerator
         self.state = TrainerState(max_steps=self._planned_steps())
         self.learner.schedule(self.state.max_steps)
-        self.session = Session(folder, stage, self.learner, self.state, tracker)
-        self.hub = HubUploads(args, folder.name)
-        self.base_model = None if isinstance(model, nn.Module) else str(model)
-        self.loop = Loop(
-            args,
-            self.state,
-            self.session,
+        self._make_ready(
+            model,
+            folder,
             self.learner,
-            self,
-            callbacks=[*tracker_callbacks(args, folder), *(callbacks or ())],
-            processing_class=self.processing_class,
+            stage=stage,
+            tracker=tracker,
+            callbacks=callbacks,
             steps_per_epoch=self.batches.steps_per_epoch or self.state.max_steps,
         )
 

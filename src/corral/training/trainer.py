@@ -2,7 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,19 @@ from transformers import TrainerControl
 from transformers.trainer_callback import CallbackHandler
 
 from corral.chat import ChatFormat
-from corral.track import RunFolder, write_atomically
+from corral.track import RunFolder, Tracker, write_atomically
 from corral.training.hub import HubUploads
+from corral.training.learner import Learner
 from corral.training.loop import Callback, Loop
 from corral.training.model_card import model_card
 from corral.training.session import Session
 from corral.training.state import TrainerState
-from corral.training.trackers import finish_trackers
+from corral.training.trackers import finish_trackers, tracker_callbacks
 
 logger = logging.getLogger(__name__)
 
 
-class Trainer:
+class Trainer(ABC):
     """Callbacks, the log, the Hub: what does not depend on how a model is trained."""
 
     METHOD = ""
@@ -39,6 +41,40 @@ class Trainer:
     loop: Loop
     hub: HubUploads
     base_model: str | None
+
+    def _make_ready(
+        self,
+        model: str | Path | nn.Module,
+        folder: Path,
+        learner: Learner,
+        *,
+        stage: str,
+        tracker: Tracker | None,
+        callbacks: Sequence[Callback] | None,
+        steps_per_epoch: int,
+    ) -> None:
+        """The last of the set-up: what surrounds the steps of a run."""
+        self.session = Session(folder, stage, learner, self.state, tracker)
+        self.hub = HubUploads(self.args, folder.name)
+        self.base_model = None if isinstance(model, nn.Module) else str(model)
+        self.loop = Loop(
+            self.args,
+            self.state,
+            self.session,
+            learner,
+            self,
+            callbacks=[*tracker_callbacks(self.args, folder), *(callbacks or ())],
+            processing_class=self.processing_class,
+            steps_per_epoch=steps_per_epoch,
+        )
+
+    @abstractmethod
+    def evaluate(self, eval_dataset: Any = None) -> dict[str, float]:
+        """Measure the model on data, log and return the numbers."""
+
+    @abstractmethod
+    def logged(self) -> None:
+        """An entry of training steps was added to the log."""
 
     @property
     def run_folder(self) -> RunFolder:

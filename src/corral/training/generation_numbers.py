@@ -1,0 +1,60 @@
+"""The numbers that a generation reports: what its episodes came to, over all processes."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from accelerate.utils import gather_object
+
+from corral.chat import ChatFormat
+from corral.records import Episode
+from corral.training.counters import TokenWatch, count
+from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
+from corral.training.exchange import means_over_processes
+from corral.training.generation import Generation
+from corral.training.grpo_config import GRPOConfig
+from corral.training.state import TrainerState
+
+
+class GenerationNumbers:
+    """Counts generations; all processes call each method."""
+
+    def __init__(self, chat: ChatFormat, args: GRPOConfig, state: TrainerState) -> None:
+        self.tokens = TokenWatch()
+        """Whether there is still something to train."""
+        self._chat = chat
+        self._args = args
+        self._state = state
+
+    def of_training(self, generation: Generation) -> dict[str, float]:
+        """Those of a generation that is learned from; its tokens are added to the run's."""
+        episodes = gather_object(generation.episodes())
+        sampled, every = token_counts(episodes)
+        counters = count(
+            episodes,
+            stop_ids=self._chat.stop_ids,
+            masks_truncated=self._args.mask_truncated_completions,
+            is_own_template=self._chat.template is not None,
+        )
+        self.tokens.saw(counters)
+        self._state.num_tokens += prompt_and_sampled_tokens(episodes)
+        return {
+            **self._of_episodes(generation, episodes),
+            **counters.as_metrics(),
+            "num_tokens": float(self._state.num_tokens),
+            "tokens_per_second": sampled / generation.seconds,
+            "tokens/sampled": float(sampled),
+            "tokens/all": float(every),
+            "time/play": generation.seconds,
+        }
+
+    def of_evaluation(self, generation: Generation) -> dict[str, float]:
+        """Those of a generation that nothing is learned from."""
+        return self._of_episodes(generation, gather_object(generation.episodes()))
+
+    def _of_episodes(self, generation: Generation, episodes: Sequence[Episode]) -> dict[str, float]:
+        is_zero = gather_object(generation.advantages.std_is_zero)
+        return {
+            **episode_metrics(episodes, self._chat.stop_ids),
+            **means_over_processes(generation.scored.metrics),
+            "frac_reward_zero_std": fmean(map(float, is_zero)),
+        }
