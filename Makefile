@@ -2,6 +2,7 @@
 # make check  lint, types, imports, spelling      make install   only make the environment
 # make templates    chat templates, each played turn by turn
 # make conformance  serving and training, against the official packages
+# make worlds       worlds in processes and virtual environments of their own, browsers among them
 # make bench  slow tools, and a GRPO step against TRL
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test processes templates conformance check install bench clean
+.PHONY: demo test processes templates worlds conformance check install bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -26,6 +27,11 @@ test: $(VENV)/.development
 templates: export OMP_NUM_THREADS = 1
 templates: $(VENV)/.development
 	$(BIN)/python -m pytest tests/templates -n 2 -q
+
+# Environments in processes and virtual environments of their own.
+worlds: export OMP_NUM_THREADS = 1
+worlds: $(VENV)/.development
+	$(BIN)/python -m pytest tests/worlds -n 2 -q
 
 # Runs of two processes: each starts torch anew, several times.
 processes: export OMP_NUM_THREADS = 1

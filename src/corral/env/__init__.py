@@ -13,6 +13,7 @@ from corral.env.lifecycle import (
     metrics,
     prepare,
 )
+from corral.env.own_process import OwnProcess
 from corral.env.registry import resolve
 from corral.env.schema import function_schema
 from corral.env.tools import Tool, discover_tools
@@ -24,6 +25,7 @@ __all__ = [
     "EnvironmentKind",
     "Home",
     "Observation",
+    "OwnProcess",
     "Tool",
     "ToolResult",
     "ToolSet",

@@ -5,7 +5,7 @@ import contextvars
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Executor, Future
 from functools import cache, partial
 from queue import SimpleQueue
@@ -145,6 +145,21 @@ async def await_user_code(awaitable: Awaitable[Result]) -> Result:
         if plain is error or (task is not None and task.cancelling()):
             raise
         raise plain from error
+
+
+async def awaited(value: Any) -> Any:
+    """What an awaitable gives, as a coroutine, which alone can be run."""
+    return await value
+
+
+def run_without_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine that waits for nothing: synchronous code needs no event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError("synchronous code waited for an event loop")
 
 
 def is_awaitable(value: Any) -> bool:

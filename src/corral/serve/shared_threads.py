@@ -14,8 +14,8 @@ from queue import SimpleQueue
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from corral.env.threads import is_awaitable, plain_exception
-from corral.serve.threads import EnvironmentThread, Job, Results, awaited, results_of
+from corral.env.threads import awaited, is_awaitable, plain_exception
+from corral.serve.threads import EnvironmentThread, Job, Results, results_of
 
 _PATIENCE_S: Final = 0.002
 """How long a call may hold up others."""

@@ -82,11 +82,6 @@ class Starts:
             thread.take(job)
 
 
-async def awaited(value: Any) -> Any:
-    """What an awaitable gives, as a coroutine, which alone can be run."""
-    return await value
-
-
 class EnvironmentThread:
     """Runs the calls of one session, one after the other, in a thread of their own."""
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from corral.env.calls import CallFailure, ToolSet, attempt, content_of
-from corral.env.threads import is_awaitable
+from corral.env.threads import awaited, is_awaitable, run_without_loop
 from corral.env.tools import Tool
-from corral.serve.threads import awaited
 
 Result = TypeVar("Result")
 
@@ -37,7 +36,7 @@ class InstanceCalls:
 
     def job(self, make: Callable[[], Coroutine[Any, Any, Result]]) -> Callable[[], Any]:
         """A coroutine of this class as a job for the thread: synchronous code needs no loop."""
-        return make if self._is_async else lambda: _run_without_loop(make())
+        return make if self._is_async else lambda: run_without_loop(make())
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
         """Call a tool; whatever the caller wrote, it is an outcome.
@@ -63,12 +62,3 @@ class InstanceCalls:
             return await value
         # A plain wrapper around an async function in a class without any other.
         return asyncio.run(awaited(value))
-
-
-def _run_without_loop(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    coroutine.close()
-    raise RuntimeError("synchronous code waited for an event loop")

@@ -207,8 +207,7 @@ class ToolWorld:
             if get_reward is not None:
                 value = await self._calls.settle(get_reward())
                 reward = checked_reward(value, f"{self._kind.name}.get_reward")
-            numbers = metrics(self._instance)
-            metadata = {"metrics": numbers} if numbers else {}
+            metadata = _told_at_the_end(self._instance)
         plain = to_jsonable_python({**fields, "metadata": metadata})
         return Observed(observation=plain, reward=reward, done=is_over, metadata=metadata)
 
@@ -233,6 +232,18 @@ class ToolWorld:
 
     def _fault(self, what: str, error: Exception) -> ServeFault:
         return execution_fault(f"{self._kind.name}.{what}", error, is_debug=self._kind.is_debug)
+
+
+def _told_at_the_end(instance: Any) -> dict[str, Any]:
+    """What a client learns of an episode beside its reward, so that it can count as if here."""
+    told: dict[str, Any] = {}
+    numbers = metrics(instance)
+    if numbers:
+        told["metrics"] = numbers
+    won = getattr(instance, "won", None)
+    if isinstance(won, bool):  # a method of that name is a tool
+        told["won"] = won
+    return told
 
 
 def _read_action(action: Any) -> tuple[str, str, Mapping[str, Any]]:

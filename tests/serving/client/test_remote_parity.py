@@ -10,6 +10,7 @@ import pytest
 
 from corral.env import call_get_reward, call_reset, is_done, metrics, prepare
 from corral.env.lifecycle import close
+from corral.errors import InfrastructureFault
 from corral.serve.client.io_thread import io_thread
 from corral.serve.client.launchers import LocalProcess
 from corral.serve.client.remote import RemoteEnvironment
@@ -45,6 +46,26 @@ class Clerk:
 
     def get_reward(self) -> float:
         return 0.25
+
+
+class Courier:
+    """Brings a parcel, or loses it on the way."""
+
+    REQUIRES_OWN_THREAD = False
+
+    def reset(self, **row: Any) -> None:
+        self.won = self.done = False
+
+    def bring(self, over_bridge: bool) -> str:
+        """Bring the parcel.
+
+        Args:
+            over_bridge: Whether to take the bridge, which is down.
+        """
+        if over_bridge:
+            raise ConnectionError("the bridge is down")
+        self.won = self.done = True
+        return "brought"
 
 
 @pytest.fixture(scope="module", params=WORLDS)
@@ -95,6 +116,29 @@ async def replay(kind: Any, row: dict[str, Any], actions: list[Any]) -> list[Any
     for name, arguments in actions:
         told += [await tools.call(name, arguments), is_done(env) and hasattr(env, "done")]
     told += [await call_get_reward(env), metrics(env)]
+    await close(env)
+    return told
+
+
+async def test_faults_and_victories_are_the_same():
+    launcher = LocalProcess(f"{__file__}:Courier", ready_timeout_s=60)
+    url = io_thread().call(launcher.start())
+    try:
+        assert await brought(RemoteEnvironment(url)) == await brought(Courier)
+    finally:
+        io_thread().call(launcher.stop())
+
+
+async def brought(factory: Any) -> list[Any]:
+    kind = prepare(factory)
+    env = kind.construct().instance
+    tools = kind.tools.bind(env)
+    told: list[Any] = [await call_reset(env, {}), env.won]
+    with pytest.raises(InfrastructureFault):
+        await tools.call("bring", {"over_bridge": True})
+    await call_reset(env, {})
+    told += [await tools.call("bring", {"over_bridge": False}), env.won]
+    told += [await call_reset(env, {}), env.won]
     await close(env)
     return told
 

@@ -11,6 +11,7 @@ from corral.serve.client.env_client import EnvClient, StepResult, SyncEnvClient
 from corral.serve.client.errors import (
     ActionError,
     AuthenticationError,
+    BeneathEnvironmentError,
     CapacityError,
     ClientClosedError,
     ExecutionError,
@@ -40,6 +41,7 @@ __all__ = [
     "ActionError",
     "Address",
     "AuthenticationError",
+    "BeneathEnvironmentError",
     "CapacityError",
     "ClientClosedError",
     "ClientOptions",

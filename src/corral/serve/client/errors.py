@@ -48,6 +48,10 @@ class FactoryError(RemoteError):
     """The environment could not be constructed; there is no session."""
 
 
+class BeneathEnvironmentError(ExecutionError, InfrastructureFault):
+    """What the environment stands on failed (its process, a connection), and not its code."""
+
+
 class CapacityError(RemoteError, InfrastructureFault):
     """All slots of the server are taken, and none came free in time."""
 
@@ -120,4 +124,6 @@ def error_from_data(data: object) -> CorralError:
     if code == "STEP_TIMEOUT":
         return RequestTimeoutError(f"Server error: {message} (code: {code})")
     kind = _BY_CODE.get(code, RemoteError)
+    if kind is ExecutionError and told.get("fault") == "infrastructure":
+        kind = BeneathEnvironmentError
     return kind(message, code=code, errors=errors if isinstance(errors, list) else (), details=told)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -15,12 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from corral.errors import UsageError
+from corral.processes import Job, supervisor_command
 from corral.serve.client.address import address_of
 from corral.serve.client.errors import LaunchError
 from corral.serve.client.http import http_status
 from corral.serve.ports import free_port
 
-_SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _POLL_S = 0.1
 _TAIL_LINES = 20
 _GRACE_S = 3.0
@@ -234,12 +233,8 @@ class _Supervised:
         environment: Mapping[str, str],
         directory: Any,
     ) -> "_Supervised":
-        job = {"command": list(command), "cleanup": list(cleanup), "grace_s": _GRACE_S}
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            str(_SUPERVISOR),
-            json.dumps(job),
+            *supervisor_command(Job(command=command, cleanup=cleanup, grace_s=_GRACE_S)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

@@ -134,6 +134,8 @@ class ServedWorld:
     def _begin(self) -> None:
         self.done = False
         self.metrics: dict[str, Any] = {}
+        self.won = False
+        """Whether the world says that the episode was won; it says so at the end."""
         self._rewards: list[float] = []
         self._is_scored = False
         self._fault: InfrastructureFault | None = None
@@ -159,6 +161,7 @@ class ServedWorld:
         metadata = result.metadata or {}
         if isinstance(metadata.get("metrics"), Mapping):
             self.metrics = dict(metadata["metrics"])
+        self.won = metadata.get("won") is True
 
 
 def shown(observation: Any) -> str | None:
