@@ -3,19 +3,19 @@
 import pytest
 
 from support.contract_items import DIFFERS, ITEMS, LATER
-from support.contract_table import PAGE, page, proofs
+from support.contract_table import CONTRACT
 from support.docs_blocks import text_of
 
 
 def test_the_table_is_that_of_the_tests():
-    text = PAGE.read_text(encoding="utf-8")
-    assert text == page(text), "run: PYTHONPATH=tests python -m support.contract_table"
+    current = CONTRACT.text() == CONTRACT.renewed()
+    assert current, "run: PYTHONPATH=tests python -m support.contract_table"
 
 
 def test_every_item_is_shown_by_a_test_or_comes_later():
     assert list(ITEMS) == list(range(1, 53))
     assert set(LATER) <= set(ITEMS)
-    tests = proofs()
+    tests = CONTRACT.proofs()
     assert [number for number in ITEMS if not tests[number] and number not in LATER] == []
 
 

@@ -1,16 +1,8 @@
 """The 52 items of the trainer contract, and where Corral answers one otherwise or not yet."""
 
-from typing import NamedTuple
+from support.proof_table import Section
 
-
-class Section(NamedTuple):
-    """Neighbouring items under one heading."""
-
-    title: str
-    items: dict[int, str]
-
-
-SECTIONS = (
+SECTIONS: tuple[Section[str], ...] = (
     Section(
         "Configuration",
         {
