@@ -107,6 +107,10 @@ class _Scorer:
 
 def _entropies(scaled: Tensor, normaliser: Tensor) -> Tensor:
     probabilities = (scaled - normaliser[:, None]).exp()
+    if bool(scaled.detach().amin().isneginf() if scaled.numel() else False):
+        # A token that the model rules out has probability 0, and 0 × -inf is nan, in the gradient
+        # too. Looked for first: few models do that, and another tensor this wide costs memory.
+        scaled = scaled.masked_fill(scaled.isneginf(), 0.0)
     return normaliser - (probabilities * scaled).sum(dim=-1)
 
 

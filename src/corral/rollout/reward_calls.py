@@ -102,7 +102,9 @@ def _accepted(function: RewardFunction, arguments: Mapping[str, Any]) -> dict[st
 
 
 def _values(name: str, returned: Any, count: int) -> list[float | None]:
-    if isinstance(returned, str | Mapping) or not hasattr(returned, "__len__"):
+    # An array of no dimension has a __len__ that raises, and a shape of ().
+    is_list = hasattr(returned, "__len__") and getattr(returned, "shape", None) != ()
+    if isinstance(returned, str | Mapping) or not is_list:
         raise UsageError(
             f"Reward function {name!r} returned {returned!r:.80}: return a list with one number "
             f"(or None) for each of the {count} completions."
@@ -118,18 +120,28 @@ def _values(name: str, returned: Any, count: int) -> list[float | None]:
 def _number(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    if isinstance(value, str) or not hasattr(value, "__float__"):
+    number = _as_float(value)
+    if number is None:
         raise UsageError(
             f"Reward function {name!r} returned the value {value!r:.80}: a reward is a number, or "
             "None where the function does not apply."
         )
-    number = float(value)
     if abs(number) >= LARGEST_REWARD:
         raise UsageError(
             f"Reward function {name!r} returned {number}: a reward must be finite, and below "
             f"{LARGEST_REWARD:g} or its square is not."
         )
     return None if math.isnan(number) else number
+
+
+def _as_float(value: Any) -> float | None:
+    """A number of any library; None for what is none, such as an array of several."""
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        return None
+    try:
+        return float(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return None
 
 
 def _is_async(function: Callable[..., Any]) -> bool:

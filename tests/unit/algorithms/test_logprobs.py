@@ -48,6 +48,19 @@ class DoublingLlama(LlamaForCausalLM):
         return output
 
 
+class ExcludingLlama(LlamaForCausalLM):
+    """A model that rules some tokens out."""
+
+    ALLOWED = 40
+
+    def forward(self, *args, **kwargs):
+        """Logits of -inf behind the tokens that are allowed."""
+        output = super().forward(*args, **kwargs)
+        excluded = torch.arange(output.logits.shape[-1]) >= self.ALLOWED
+        output.logits = output.logits.masked_fill(excluded, -torch.inf)
+        return output
+
+
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES)),
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SIZES, tie_word_embeddings=True)),
@@ -111,6 +124,25 @@ def test_logprobs_entropies_and_gradients_equal_those_of_dense_logits(
     wanted = _gradients(model, (weights * expected[0] + expected[1]).sum())
     assert got.keys() == wanted.keys()
     torch.testing.assert_close(got, wanted, **tolerance)
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 2**26], ids=["computed again", "kept"])
+@pytest.mark.report("P038")
+def test_a_token_that_the_model_rules_out_spoils_nothing(random_samples, monkeypatch, kept_bytes):
+    monkeypatch.setattr(logprobs, "_KEPT_BYTES", kept_bytes)
+    torch.manual_seed(0)
+    model = ExcludingLlama(LlamaConfig(**SIZES)).double().eval()
+    (sample,) = random_samples([9], vocabulary=model.ALLOWED)
+    micro = collate([sample], [0], packing=False)
+    scored = token_logprobs(model, micro, temperature=0.6, with_entropy=True)
+    logits = model(input_ids=torch.tensor([sample.ids])).logits[0, :-1, : model.ALLOWED] / 0.6
+    trained = torch.tensor(sample.loss_mask[1:]).bool()
+    chosen = logits.log_softmax(-1).gather(-1, torch.tensor(sample.ids[1:])[:, None]).squeeze(-1)
+    entropies = torch.distributions.Categorical(logits=logits).entropy()
+    torch.testing.assert_close(scored.logprobs, chosen[trained])
+    torch.testing.assert_close(scored.entropies, entropies[trained])
+    got = _gradients(model, (scored.logprobs + scored.entropies).sum())
+    torch.testing.assert_close(got, _gradients(model, (chosen + entropies)[trained].sum()))
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "doubling"])
