@@ -1,5 +1,6 @@
 """The engine samples what the model itself would: greedy ids, logprobs, any architecture."""
 
+import functools
 import math
 
 import pytest
@@ -70,6 +71,31 @@ async def test_a_prompt_longer_than_a_chunk_is_prefilled_in_pieces(
     monkeypatch.setattr("corral.engines.torch_engine.pieces._CHUNK_TOKENS", 7)
     in_pieces = await sample_together(TorchEngine(model), prompts, [sampling()] * 3)
     assert [one.ids for one in in_pieces] == [one.ids for one in expected]
+
+
+@pytest.mark.parametrize("logit", [-math.inf, torch.finfo(torch.float32).min])
+@pytest.mark.report("P038")
+async def test_a_token_that_the_model_rules_out_is_never_drawn(
+    logit: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = build_model()
+    right = model.forward
+
+    @functools.wraps(right)
+    def ruling_out(*args, **kwargs):
+        output = right(*args, **kwargs)
+        output.logits[..., 20:] = logit
+        return output
+
+    monkeypatch.setattr(model, "forward", ruling_out)
+    prompts = random_prompts((5, 21))
+    how = [sampling(temperature=t, seed=i) for i, t in enumerate((0.6, 1.0))]
+    with torch.no_grad():
+        sampled = await sample_together(TorchEngine(model), prompts, how)
+        for ids, one, temperature in zip(prompts, sampled, (0.6, 1.0), strict=True):
+            assert max(one.ids) < 20
+            reference = reference_logprobs(model, ids, one.ids, temperature)
+            torch.testing.assert_close(torch.tensor(one.logprobs), reference, atol=3e-5, rtol=0)
 
 
 def test_a_model_with_recurrent_layers_is_refused_by_name() -> None:

@@ -41,13 +41,25 @@ def prove_cached_logits(forward: Forward) -> int:
                 plain = architecture.model(
                     input_ids=inputs, attention_mask=torch.ones_like(inputs), use_cache=False
                 ).logits[0, -1]
-            gap = (cached[slot].float() - plain.float()).abs().max().item()
-            spread = plain.float().std().item()
+            gap, spread = _gap_and_spread(cached[slot], plain)
             if not gap <= _TOLERANCE * max(spread, 1e-3):
                 raise _cannot_run(architecture, f"logits differ by {gap:.3g} (spread {spread:.3g})")
     bytes_per_token = forward.cache.nbytes_per_token()
     forward.cache.clear()
     return bytes_per_token
+
+
+def _gap_and_spread(cached: torch.Tensor, plain: torch.Tensor) -> tuple[float, float]:
+    """How far logits are apart at most, and their standard deviation.
+
+    Tokens that the model rules out, with -inf or the least number there is, must be the same.
+    """
+    lowest = torch.finfo(plain.dtype).min / 2
+    is_usual = plain >= lowest
+    if not torch.equal(cached >= lowest, is_usual):
+        return float("inf"), 0.0
+    usual = plain[is_usual].float()
+    return (cached[is_usual].float() - usual).abs().max().item(), usual.std().item()
 
 
 def _cannot_run(architecture: Architecture, reason: str) -> UsageError:
