@@ -207,6 +207,7 @@ def worst_ratio(model: Any, batches: list[Any], temperature: float) -> float:
 )
 @pytest.mark.timeout(200)
 @pytest.mark.contract(20)
+@pytest.mark.report("P001", "P002", "P017", "P018")
 def test_what_is_trained_is_what_was_sampled(
     template: str,
     tokenizer: str,
@@ -234,6 +235,7 @@ def test_what_is_trained_is_what_was_sampled(
     assert [row.loss_mask for row in afresh.rows] == [row.loss_mask for row in played.rows]
 
 
+@pytest.mark.report("P001", "P051")
 def test_the_trainer_finds_ratio_one_at_learning_rate_0(tmp_path: Any) -> None:
     tokenizer = merging_tokenizer(chat_template=EXTENDABLE["drops all thoughts from history"])
     model = tiny_model(tokenizer)

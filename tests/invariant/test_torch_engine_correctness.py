@@ -40,6 +40,7 @@ async def test_greedy_ids_equal_those_of_generate(name: str, attention: str) -> 
 
 
 @pytest.mark.parametrize("name", ["qwen3", "gpt2"])
+@pytest.mark.report("P051")
 async def test_logprobs_are_those_of_a_plain_pass_at_the_sampling_temperature(name: str) -> None:
     model = build_model(name)
     prompts = random_prompts((5, 21, 9))

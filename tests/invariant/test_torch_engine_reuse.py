@@ -1,8 +1,11 @@
 """What is in the cache already is not computed again, and changes no sample."""
 
+from typing import Any
+
 import pytest
 
-from corral.engines.torch_engine import TorchEngine
+from corral.engines.torch_engine import TorchEngine, scheduler
+from corral.engines.torch_engine.sampler import sample_rows
 from support.engine_models import build_model, random_prompts, sample_together, sampling
 
 
@@ -82,6 +85,7 @@ async def test_groups_larger_than_the_batch_still_share_their_prompt() -> None:
     assert engine.stats().prefill_tokens < 2 * 40
 
 
+@pytest.mark.report("P068")
 async def test_new_weights_drop_all_caches_and_mark_the_samples() -> None:
     model = build_model()
     engine = TorchEngine(model)
@@ -95,6 +99,24 @@ async def test_new_weights_drop_all_caches_and_mark_the_samples() -> None:
     assert sampled.version == 3
     assert engine.stats().reused_tokens == with_old
     assert sampled.ids == (await TorchEngine(model).sample(prompt, sampling(), key="a")).ids
+
+
+@pytest.mark.report("P068")
+async def test_a_turn_is_of_the_weights_it_began_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = TorchEngine(build_model())
+    draws: list[int] = []
+
+    def changing(*args: Any) -> Any:
+        draws.append(1)
+        if len(draws) == 3:
+            engine.weights_changed(7)
+        return sample_rows(*args)
+
+    monkeypatch.setattr(scheduler, "sample_rows", changing)
+    prompt = random_prompts([20])[0]
+    first = await engine.sample(prompt, sampling(max_new_tokens=8), key="a")
+    assert (first.version, len(draws)) == (0, 8)
+    assert (await engine.sample(prompt, sampling(), key="a")).version == 7
 
 
 async def test_rows_are_swapped_and_evicted_without_changing_samples() -> None:

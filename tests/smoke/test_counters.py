@@ -60,6 +60,7 @@ def unjudged(completions: list[Any], **kwargs: Any) -> list[None]:
         (unjudged, {}, "4 without a reward"),
     ],
 )
+@pytest.mark.report("P023", "P066")
 def test_a_run_without_trainable_tokens_stops_keeps_its_steps_and_says_why(
     tmp_path: Path, reward: Any, settings: dict[str, Any], why: str
 ) -> None:

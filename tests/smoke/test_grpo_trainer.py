@@ -138,6 +138,7 @@ def test_a_loss_trains(tmp_path: Path, model_folder: Path, loss_type: str) -> No
     assert learned(trainer(tmp_path, str(model_folder), **options)).abs().max() > 1e-4
 
 
+@pytest.mark.report("P058")
 def test_an_adapter_is_all_that_an_adapter_run_changes(tmp_path: Path, model_folder: Path) -> None:
     config = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
     made = trainer(tmp_path, str(model_folder), peft_config=config, bf16=True, beta=0.1)
@@ -151,6 +152,7 @@ def test_an_adapter_is_all_that_an_adapter_run_changes(tmp_path: Path, model_fol
 
 
 @pytest.mark.contract(40)
+@pytest.mark.report("P058")
 def test_an_adapter_is_pulled_back_to_the_model_without_it(
     tmp_path: Path, model_folder: Path
 ) -> None:
@@ -250,6 +252,7 @@ def never(completions: list[Any], **kwargs: Any) -> list[None]:
     return [None] * len(completions)
 
 
+@pytest.mark.report("P053", "P083")
 def test_reward_functions_of_all_kinds_add_up(tmp_path: Path, model_folder: Path) -> None:
     functions = [by_parity, later, sometimes, never]
     made = trainer(tmp_path, str(model_folder), functions, reward_weights=[1.0, 0.5, 0.1, 1.0])
@@ -275,6 +278,7 @@ def constant(completions: list[Any], **kwargs: Any) -> list[float]:
     ids=["equal rewards", "no rewards", "all truncated"],
 )
 @pytest.mark.contract(39)
+@pytest.mark.report("P046", "P066")
 def test_a_step_with_nothing_to_learn_leaves_the_weights_alone(
     tmp_path: Path, model_folder: Path, reward: Any, options: dict[str, Any]
 ) -> None:
@@ -296,6 +300,7 @@ def test_a_run_continues_where_it_was_saved(tmp_path: Path, model_folder: Path) 
     assert [e["loss"] for e in steps_of(second)] == [e["loss"] for e in steps_of(whole)]
 
 
+@pytest.mark.report("P059")
 def test_numbers_that_do_not_fit_are_told_before_the_model_loads(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="num_generations=3 does not divide"):
         trainer(tmp_path, "no/such-model", num_generations=3)

@@ -251,6 +251,7 @@ def test_data_may_be_a_file_and_rows_may_be_formatted(tmp_path: Path, model_fold
     assert made.state.num_tokens == 4 * 6 + 1 * 6 + 4 * 6
 
 
+@pytest.mark.report("P021")
 def test_rows_without_a_token_to_learn_are_left_out_and_told(
     tmp_path: Path, model_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -34,6 +34,7 @@ async def test_a_field_that_chooses_becomes_one_tool_per_value(board: str):
     }
 
 
+@pytest.mark.report("P064")
 async def test_an_episode_of_typed_actions(board: str):
     kind = prepare(RemoteEnvironment(board))
     env = kind.construct().instance

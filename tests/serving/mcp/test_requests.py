@@ -173,6 +173,7 @@ async def test_what_is_no_message_is_refused_with_the_code_of_the_fault(client, 
         ({"name": "x" * 1000}, "Unknown tool"),
     ],
 )
+@pytest.mark.report("P084")
 async def test_a_call_of_no_tool_is_a_fault_of_the_client(client, params, message: str):
     headers = await session_of(client)
     answer = await client.post("/mcp", json=request("tools/call", params), headers=headers)

@@ -62,6 +62,7 @@ async def test_http_calls_share_nothing() -> None:
         ("/awkward/tasks", {"split": "train"}, 501),
     ],
 )
+@pytest.mark.report("P084")
 async def test_errors_over_http_are_typed(path: str, body: dict, status: int) -> None:
     async with served(create_app(Awkward, Do, Seen)) as address, _client(address) as http:
         response = await http.post(path, json=body)
@@ -217,6 +218,19 @@ def test_more_sessions_than_the_class_allows_are_refused() -> None:
 def test_the_capacity_of_the_environment_variable_is_taken(monkeypatch) -> None:
     monkeypatch.setenv("MAX_CONCURRENT_ENVS", "5")
     assert create_app(Awkward, Do, Seen).state.sessions.slots.max_sessions == 5
+
+
+@pytest.mark.parametrize("name", ["step", "state"])
+@pytest.mark.report("P079")
+def test_a_tool_with_a_name_of_the_protocol_is_refused(name: str) -> None:
+    def tool(self: Any) -> str:
+        """Do."""
+        return "done"
+
+    tool.__name__ = name
+    world = type("World", (), {"reset": lambda self: None, name: tool})
+    with pytest.raises(UsageError, match=f"World has the tool '{name}'.*Rename the method"):
+        create_app(world)
 
 
 def test_an_instance_is_no_factory() -> None:

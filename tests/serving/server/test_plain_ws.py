@@ -52,6 +52,7 @@ async def test_an_episode_has_openenvs_frames() -> None:
         ('{"type": "state", "data": {}}', "VALIDATION_ERROR"),
     ],
 )
+@pytest.mark.report("P084")
 async def test_a_bad_frame_costs_no_session(text: str, code: str) -> None:
     async with served(_app()) as address, peer(address) as client:
         await client.ask("reset", {"seed": 5})

@@ -44,6 +44,7 @@ def test_two_functions_aggregate_like_the_reference(aggregation, expected):
 
 
 @pytest.mark.parametrize("scale", ["group", "batch", "none"])
+@pytest.mark.report("P054")
 def test_equal_rewards_give_exactly_zero_however_they_round(scale):
     # 0.2 as float32, whose mean over seven differs from it in the last place.
     reward = 0.20000000298023224
@@ -53,6 +54,7 @@ def test_equal_rewards_give_exactly_zero_however_they_round(scale):
     assert result.values[7] < 0.0 < result.values[8]
 
 
+@pytest.mark.report("P054")
 def test_equal_rewards_are_reported_as_teaching_nothing():
     result = group_advantages(_column([0.2] * 3 + [0.0, 1.0]), [0, 0, 0, 1, 1])
     assert result.std_is_zero == [True, True, True, False, False]
@@ -82,12 +84,14 @@ def test_an_abstaining_function_leaves_the_others():
     assert result.values == [-0.5, 0.5]
 
 
+@pytest.mark.report("P053")
 def test_nan_counts_as_abstaining():
     result = group_advantages([[1.0, math.nan], [0.0, math.nan]], [0, 0], scale="none")
     assert result.values == [0.5, -0.5]
 
 
 @pytest.mark.contract(32)
+@pytest.mark.report("P053")
 def test_an_episode_nothing_scored_has_no_reward_and_does_not_move_the_baseline():
     result = group_advantages([[None, None], [1.0, 0.0], [0.0, 0.0]], [0, 0, 0], scale="none")
     assert result.rewards == [None, 1.0, 0.0]
@@ -96,6 +100,7 @@ def test_an_episode_nothing_scored_has_no_reward_and_does_not_move_the_baseline(
 
 @pytest.mark.parametrize("aggregation", ["sum_then_normalize", "normalize_then_sum"])
 @pytest.mark.parametrize("rewards", [[None, None], [None, 0.7], [0.7]])
+@pytest.mark.report("P066")
 def test_nothing_to_compare_with_gives_zero(aggregation, rewards):
     result = group_advantages(_column(rewards), [0] * len(rewards), aggregation=aggregation)
     assert result.values == [0.0] * len(rewards)

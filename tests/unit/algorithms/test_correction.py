@@ -56,6 +56,7 @@ def test_modes_and_bounds(drifted, mode, bounds, expected):
 
 @pytest.mark.parametrize("mode", ["token_mask", "sequence_truncate"])
 @pytest.mark.contract(37)
+@pytest.mark.report("P052")
 def test_a_missing_logprob_counts_as_ratio_one_and_is_counted(batch_of, mode):
     batch = batch_of(
         [[-1.0, -1.0]],

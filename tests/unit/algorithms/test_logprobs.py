@@ -105,6 +105,7 @@ def _gradients(model, value):
 @pytest.mark.parametrize("kept_bytes", [0, 2**26], ids=["computed again", "kept"])
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("name", list(MODELS))
+@pytest.mark.report("P029")
 def test_logprobs_entropies_and_gradients_equal_those_of_dense_logits(
     random_samples, caplog, monkeypatch, name, packing, kept_bytes
 ):
@@ -205,6 +206,7 @@ def test_low_precision_logits_are_scored_in_float32(random_samples):
     assert scored.entropies.dtype is torch.float32
 
 
+@pytest.mark.report("P042")
 def test_padding_content_changes_nothing(random_samples):
     model, samples = _model("qwen3"), random_samples(LENGTHS)
     results = []
@@ -218,6 +220,7 @@ def test_padding_content_changes_nothing(random_samples):
 
 
 @pytest.mark.contract(21)
+@pytest.mark.report("P029")
 def test_tool_tokens_are_read_but_not_trained(random_samples):
     model, (sample,) = _model("llama"), random_samples([12])
     micro = collate([sample], [0], packing=True)
@@ -233,6 +236,7 @@ def test_tool_tokens_are_read_but_not_trained(random_samples):
     assert 0 < sample.trained_tokens() < len(sample.ids) - 2
 
 
+@pytest.mark.report("P066")
 def test_a_batch_without_trained_tokens_has_a_zero_gradient(random_samples):
     model = _model("llama")
     (sample,) = random_samples([2])

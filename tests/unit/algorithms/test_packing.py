@@ -79,14 +79,20 @@ def test_each_trained_token_is_predicted_from_the_place_before_it(random_samples
     assert micro.advantages.tolist() == pytest.approx([samples[i].advantage for i in order])
 
 
+@pytest.mark.parametrize("said", [(7,), (9, 7), (7, 7, 7)], ids=str)
 @pytest.mark.parametrize("packing", [True, False])
-def test_the_end_token_is_trained_once_even_if_it_is_the_padding(random_samples, packing):
-    end = 7
+@pytest.mark.report("P022")
+def test_what_was_said_is_trained_once_even_if_it_is_the_padding(random_samples, packing, said):
     first, second = random_samples([3, 6])
-    first = replace(first, ids=(1, 2, end), loss_mask=(0, 0, 1), logprobs=(0.0, 0.0, -0.5))
-    micro = collate([first, second], [0, 1], packing=packing, pad_id=end)
-    assert (micro.row == 0).sum() == 1
-    assert micro.targets[micro.row == 0].tolist() == [end]
+    first = replace(
+        first,
+        ids=(1, 2, *said),
+        loss_mask=(0, 0, *[1] * len(said)),
+        logprobs=(0.0, 0.0, *[-0.5] * len(said)),
+    )
+    micro = collate([first, second], [0, 1], packing=packing, pad_id=7)
+    assert micro.targets[micro.row == 0].tolist() == list(said)
+    assert len(micro.targets) == len(said) + second.trained_tokens()
 
 
 def test_a_micro_batch_carries_the_shares_of_the_step(random_samples):

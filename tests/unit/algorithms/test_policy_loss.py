@@ -76,6 +76,7 @@ def _full_loss(name, batch, **options):
 
 @pytest.mark.parametrize("level", ["token", "sequence"])
 @pytest.mark.parametrize("name", ALL_LOSSES)
+@pytest.mark.report("P048", "P063")
 def test_micro_batches_add_up_to_the_whole_step(random_batch, name, level):
     whole = random_batch([3, 1, 7, 2, 5])
     options = LossOptions(**EVERYTHING, importance_sampling_level=level)
@@ -112,6 +113,7 @@ def test_micro_batches_add_up_to_the_whole_step(random_batch, name, level):
 
 @pytest.mark.parametrize("junk", [float("nan"), float("inf"), -float("inf"), 1e9])
 @pytest.mark.parametrize("name", ALL_LOSSES)
+@pytest.mark.report("P037", "P038")
 def test_what_masked_places_hold_has_no_influence(random_batch, name, junk):
     clean = random_batch([3, 2, 4])
     spoiled = _spoiled(clean, junk)
@@ -127,6 +129,7 @@ def test_what_masked_places_hold_has_no_influence(random_batch, name, junk):
 
 @pytest.mark.parametrize("level", ["token", "sequence"])
 @pytest.mark.parametrize("name", ALL_LOSSES)
+@pytest.mark.report("P066")
 def test_a_batch_without_trained_tokens_is_a_finite_zero(random_batch, name, level):
     batch = random_batch([3, 2])
     batch = replace(batch, mask=torch.zeros_like(batch.mask))
@@ -140,6 +143,7 @@ def test_a_batch_without_trained_tokens_is_a_finite_zero(random_batch, name, lev
 
 
 @pytest.mark.parametrize("name", ALL_LOSSES)
+@pytest.mark.report("P066")
 def test_an_empty_batch_is_a_zero_with_a_gradient(random_batch, name):
     batch = _part(random_batch([2]), [0])
     empty = replace(
@@ -152,6 +156,7 @@ def test_an_empty_batch_is_a_zero_with_a_gradient(random_batch, name):
 
 
 @pytest.mark.parametrize("name", ALL_LOSSES)
+@pytest.mark.report("P034")
 def test_a_row_without_tokens_keeps_its_peers_untouched(random_batch, name):
     batch = random_batch([3, 2])
     longer = replace(
@@ -177,6 +182,7 @@ def test_a_huge_ratio_leaves_the_gradient_finite(batch_of, name):
     assert batch.logprobs.grad.isfinite().all()
 
 
+@pytest.mark.report("P062")
 def test_kl_has_a_gradient_when_the_advantage_is_zero(batch_of):
     batch = batch_of([[-1.0, -2.0]], ref_logprobs=[[-1.5, -1.0]], advantages=[0.0])
     policy_loss("grpo", batch, LossOptions(beta=1.0), Totals.of_batch(batch)).loss.backward()
@@ -198,6 +204,7 @@ def test_without_old_logprobs_the_ratio_is_one(batch_of):
     assert batch.logprobs.grad.tolist() == pytest.approx([-0.35, -0.35])
 
 
+@pytest.mark.report("P047")
 def test_short_ranks_do_not_weigh_more_than_their_tokens(batch_of):
     # Ten tokens of loss 1 on one rank, a thousand of loss 3 on the other.
     short = batch_of([[-1.0] * 10], advantages=[-1.0])
@@ -219,6 +226,7 @@ def test_metrics_of_unequal_ranks_are_weighted_by_tokens(batch_of):
 
 @pytest.mark.parametrize("name", ALL_LOSSES)
 @pytest.mark.contract(39)
+@pytest.mark.report("P046")
 def test_dropping_truncated_samples_gives_the_loss_of_the_others(
     random_samples, random_batch, name
 ):
@@ -235,6 +243,7 @@ def test_dropping_truncated_samples_gives_the_loss_of_the_others(
 
 
 @pytest.mark.contract(39)
+@pytest.mark.report("P046", "P066")
 def test_all_truncated_leaves_nothing_to_train(random_samples):
     samples = [replace(sample, is_truncated=True) for sample in random_samples([5, 6])]
     assert trainable(samples, drop_truncated=True) == []
@@ -244,6 +253,7 @@ def test_all_truncated_leaves_nothing_to_train(random_samples):
 
 # vespo weighs each row by a statistic of that row, so it is the exception.
 @pytest.mark.parametrize("name", [name for name in ALL_LOSSES if name != "vespo"])
+@pytest.mark.report("P056")
 def test_an_episode_in_several_rows_weighs_as_one_in_one_row(random_batch, name):
     one_row = replace(
         random_batch([4, 6]), advantages=torch.tensor([0.5, -0.8], dtype=torch.float64)

@@ -70,6 +70,7 @@ def test_a_call_is_read_with_the_types_of_its_tool(name: str, text: str, _: Any)
 
 
 @pytest.mark.parametrize(("name", "text", "_"), GOOD, ids=[case[0] for case in GOOD])
+@pytest.mark.report("P072")
 def test_a_truncated_turn_executes_nothing(name: str, text: str, _: Any) -> None:
     for end in range(1, len(text) + 1):
         turn = parse_turn(text[:end], syntax=BY_NAME[name], types=TYPES, is_truncated=True)
@@ -77,6 +78,7 @@ def test_a_truncated_turn_executes_nothing(name: str, text: str, _: Any) -> None
 
 
 @pytest.mark.parametrize(("name", "text", "_"), GOOD, ids=[case[0] for case in GOOD])
+@pytest.mark.report("P071")
 def test_whatever_is_written_is_read_without_an_exception(name: str, text: str, _: Any) -> None:
     chance = random.Random(name)
     pieces = [*text, text[: len(text) // 2], text, "<", '"', "{", "[", "\\", "é", "\ud83d", "\0"]
@@ -90,6 +92,7 @@ def test_whatever_is_written_is_read_without_an_exception(name: str, text: str, 
 
 
 @pytest.mark.parametrize("syntax", SYNTAXES, ids=lambda syntax: syntax.name)
+@pytest.mark.report("P071")
 def test_megabytes_of_nonsense_are_read_quickly(syntax: CallSyntax) -> None:
     half = syntax.example[: len(syntax.example) // 2]
     start = time.process_time()

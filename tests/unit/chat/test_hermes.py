@@ -47,6 +47,7 @@ def test_reasoning_after_text_is_reasoning_too() -> None:
     assert (turn.content, turn.reasoning, turn.calls) == ("Hm.\nDone.", call(), ())
 
 
+@pytest.mark.report("P073")
 def test_several_calls_and_the_text_between_them_are_found_in_order() -> None:
     turn = parse_turn(f"First {call(n=1)}\n{call('move', x=2)} then {call()} done")
     assert turn.content == "First\nthen\ndone"
@@ -57,6 +58,7 @@ def test_several_calls_and_the_text_between_them_are_found_in_order() -> None:
     )
 
 
+@pytest.mark.report("P073")
 def test_tags_inside_a_string_argument_are_text() -> None:
     text = "a</tool_call><tool_call>{<think>b</think>"
     turn = parse_turn(call(text=text) + call(n=1))
@@ -106,6 +108,7 @@ def test_arguments_may_be_a_json_string_of_a_mapping() -> None:
     ],
 )
 @pytest.mark.contract(26)
+@pytest.mark.report("P071")
 def test_a_broken_call_is_malformed_and_says_why(body: str, why: str) -> None:
     text = f"<tool_call>{body}</tool_call>"
     turn = parse_turn(f"Now {text} ok")
@@ -118,6 +121,7 @@ def test_a_broken_call_is_malformed_and_says_why(body: str, why: str) -> None:
 
 
 @pytest.mark.contract(27)
+@pytest.mark.report("P071", "P073")
 def test_a_broken_call_does_not_take_its_neighbours_with_it() -> None:
     turn = parse_turn(f"<tool_call>{{oops</tool_call>{call(n=1)}<tool_call>oops{call(n=2)}")
     kinds = [type(found) for found in turn.calls]
@@ -135,6 +139,7 @@ def test_a_whole_call_whose_closing_tag_is_missing_is_accepted() -> None:
 
 
 @pytest.mark.contract(27)
+@pytest.mark.report("P072")
 def test_no_call_of_a_truncated_turn_can_be_executed() -> None:
     whole = "Text " + call(n=1) + call(path="a", content="rm -rf /tmp/x")
     for cut in range(len(whole) + 1):
@@ -184,6 +189,7 @@ def test_a_malformed_call_stays_in_the_message() -> None:
     ],
     ids=lambda text: text[:24],
 )
+@pytest.mark.report("P071")
 def test_megabytes_of_nonsense_are_read_quickly(text: str) -> None:
     start = time.perf_counter()
     turn = parse_turn(text)

@@ -50,6 +50,7 @@ def rendered(chat: ChatFormat, turns: Sequence[Message], results: Sequence[Messa
 
 @pytest.mark.parametrize("make", [byte_level_tokenizer, merging_tokenizer])
 @pytest.mark.parametrize("name", EXTENDABLE)
+@pytest.mark.report("P011")
 def test_every_extendable_template_is_proved_and_used(name: str, make: Any) -> None:
     chat = ChatFormat.for_tokenizer(make(chat_template=EXTENDABLE[name]))
     assert chat.template is None
@@ -67,6 +68,7 @@ KEEPS_HISTORY = [
 
 @pytest.mark.parametrize("name", KEEPS_HISTORY)
 @pytest.mark.parametrize("rounds", [1, 2, 4])
+@pytest.mark.report("P003", "P004", "P009", "P013")
 def test_appending_turn_by_turn_equals_rendering_the_whole(name: str, rounds: int) -> None:
     chat = ChatFormat.for_tokenizer(merging_tokenizer(chat_template=EXTENDABLE[name]))
     turns = [saying(index) for index in range(rounds)]
@@ -75,6 +77,7 @@ def test_appending_turn_by_turn_equals_rendering_the_whole(name: str, rounds: in
 
 
 @pytest.mark.parametrize("name", EXTENDABLE)
+@pytest.mark.report("P011")
 def test_parallel_results_follow_in_one_suffix(name: str) -> None:
     tokenizer = byte_level_tokenizer(chat_template=EXTENDABLE[name])
     chat = ChatFormat.for_tokenizer(tokenizer)
@@ -83,6 +86,7 @@ def test_parallel_results_follow_in_one_suffix(name: str) -> None:
     assert text.count("assistant") == 1
 
 
+@pytest.mark.report("P006", "P009")
 def test_history_keeps_the_thoughts_a_template_would_drop() -> None:
     tokenizer = byte_level_tokenizer(chat_template=EXTENDABLE["drops all thoughts from history"])
     chat = ChatFormat.for_tokenizer(tokenizer)
@@ -94,11 +98,13 @@ def test_history_keeps_the_thoughts_a_template_would_drop() -> None:
 
 @pytest.mark.parametrize("name", HOPELESS)
 @pytest.mark.contract(29)
+@pytest.mark.report("P009")
 def test_a_template_that_rewrites_history_is_refused_with_the_tokens(name: str) -> None:
     with pytest.raises(TemplateError, match=r"first difference at token \d+: expected '.*found '"):
         ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=HOPELESS[name]))
 
 
+@pytest.mark.report("P007")
 def test_a_stop_token_that_merges_with_what_follows_is_refused() -> None:
     """The text of the prefix is a prefix, its ids are not: two newlines are one id."""
     source = template(separator="", keeps_think="false")
@@ -126,6 +132,7 @@ def test_a_template_that_lists_tools_but_rejects_results_is_refused() -> None:
         ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=source))
 
 
+@pytest.mark.report("P039")
 def test_the_turn_end_of_the_template_stops_too_when_it_is_not_eos() -> None:
     tokenizer = byte_level_tokenizer(chat_template=template(), eos="<eos>")
     chat = ChatFormat.for_tokenizer(tokenizer, extra_stop_ids=[5])
@@ -134,6 +141,7 @@ def test_the_turn_end_of_the_template_stops_too_when_it_is_not_eos() -> None:
     assert chat.turn_ids({"role": "assistant", "content": "a"})[-1] == end
 
 
+@pytest.mark.report("P019")
 def test_no_tools_and_an_empty_list_of_tools_render_alike() -> None:
     source = EXTENDABLE["asks whether tools are none"]
     tokenizer = byte_level_tokenizer(chat_template=source)
@@ -145,6 +153,7 @@ def test_no_tools_and_an_empty_list_of_tools_render_alike() -> None:
 @pytest.mark.parametrize("name", ["separator", "text arguments only", "mapping arguments only"])
 @pytest.mark.parametrize("arguments", [{"n": 7}, '{"n": 7}'])
 @pytest.mark.parametrize("content", [{"content": ""}, {"content": None}, {}])
+@pytest.mark.report("P012", "P074")
 def test_arguments_and_content_are_spelled_as_the_template_wants(
     name: str, arguments: Any, content: dict[str, Any]
 ) -> None:
@@ -156,6 +165,7 @@ def test_arguments_and_content_are_spelled_as_the_template_wants(
     assert message == {"role": "assistant", "tool_calls": [call], **content}
 
 
+@pytest.mark.report("P006")
 def test_a_prefilled_think_tag_is_not_sampled_again() -> None:
     tokenizer = byte_level_tokenizer(chat_template=EXTENDABLE["opens a thought"])
     chat = ChatFormat.for_tokenizer(tokenizer)
@@ -176,6 +186,7 @@ def test_reasoning_is_refused_where_the_template_closes_it() -> None:
         chat.turn_ids(saying(1))
 
 
+@pytest.mark.report("P004", "P017")
 def test_special_tokens_inside_a_turn_do_not_shift_the_next_suffix() -> None:
     tokenizer = merging_tokenizer(chat_template=template(), tags=("<tool_call>", "</tool_call>"))
     chat = ChatFormat.for_tokenizer(tokenizer)
@@ -198,6 +209,7 @@ def test_calls_are_read_whether_or_not_their_tags_are_special(tags: str) -> None
     assert turn.calls == (ToolCall(name="guess", arguments={"n": 5}),)
 
 
+@pytest.mark.report("P016")
 def test_characters_split_over_many_ids_arrive_whole() -> None:
     chat = ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=template()))
     call = ToolCall(name="guess", arguments={"city": "Zürich 🙂 你好"})
@@ -205,8 +217,13 @@ def test_characters_split_over_many_ids_arrive_whole() -> None:
         {"role": "assistant", "content": "", "tool_calls": [call.as_message_part()]}
     )
     assert chat.parse(ids, finish=Finish.STOP).calls == (call,)
+    for end in range(len(ids)):  # also in the middle of a character
+        for finish in Finish:
+            cut = chat.parse(ids[:end], finish=finish).calls
+            assert all(found == call or not isinstance(found, ToolCall) for found in cut)
 
 
+@pytest.mark.report("P072")
 def test_a_turn_cut_by_the_limit_executes_nothing() -> None:
     chat = ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=template()))
     ids = chat.turn_ids(saying(1))[:-1]
@@ -218,6 +235,7 @@ def test_a_turn_cut_by_the_limit_executes_nothing() -> None:
     assert chat.parse([], finish=Finish.LENGTH).content == ""
 
 
+@pytest.mark.report("P022")
 def test_only_the_final_stop_token_is_removed() -> None:
     tokenizer = byte_level_tokenizer(chat_template=template())
     chat = ChatFormat.for_tokenizer(tokenizer)
@@ -246,6 +264,7 @@ def test_a_name_the_model_invented_leaves_no_trace_after_many() -> None:
 
 
 @pytest.mark.parametrize("name", KEEPS_HISTORY)
+@pytest.mark.report("P009")
 def test_a_question_in_the_middle_of_a_conversation_is_appended_alike(name: str) -> None:
     chat = ChatFormat.for_tokenizer(merging_tokenizer(chat_template=EXTENDABLE[name]))
     answer: Message = {"role": "assistant", "content": "It is 1.", "reasoning_content": "Hm."}
@@ -255,6 +274,7 @@ def test_a_question_in_the_middle_of_a_conversation_is_appended_alike(name: str)
     assert appended(chat, turns, heard) == rendered(chat, turns, heard)
 
 
+@pytest.mark.report("P009")
 def test_a_question_in_the_middle_leaves_earlier_thoughts_where_they_were_sampled() -> None:
     tokenizer = byte_level_tokenizer(chat_template=EXTENDABLE["drops old thoughts"])
     chat = ChatFormat.for_tokenizer(tokenizer)
@@ -263,6 +283,7 @@ def test_a_question_in_the_middle_leaves_earlier_thoughts_where_they_were_sample
     assert tokenizer.decode(ids).count("<think>\nHm.\n</think>") == 2
 
 
+@pytest.mark.report("P028")
 def test_the_tokenizer_that_was_given_is_the_one_that_is_used() -> None:
     tokenizer = byte_level_tokenizer(chat_template=template(), plain_tags=("<my tag>",))
     chat = ChatFormat.for_tokenizer(tokenizer)
@@ -270,6 +291,17 @@ def test_the_tokenizer_that_was_given_is_the_one_that_is_used() -> None:
     tag = tokenizer.convert_tokens_to_ids("<my tag>")
     assert tag in chat.prompt_ids([{"role": "user", "content": "a <my tag>"}])
     assert tokenizer.chat_template == template()
+
+
+@pytest.mark.parametrize("name", EXTENDABLE)
+@pytest.mark.report("P008", "P036")
+def test_calls_of_the_history_are_rendered(name: str) -> None:
+    tokenizer = byte_level_tokenizer(chat_template=EXTENDABLE[name])
+    chat = ChatFormat.for_tokenizer(tokenizer)
+    history = [QUESTION, saying(4711, reasoning=None), result("low"), QUESTION]
+    text = tokenizer.decode(chat.prompt_ids(history, TOOLS))
+    assert text.count("4711") == 1
+    assert text.index("4711") < text.index("low")
 
 
 def test_a_call_that_a_template_leaves_out_of_a_demonstration_is_an_error() -> None:

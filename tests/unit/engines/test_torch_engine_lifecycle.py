@@ -18,6 +18,7 @@ from support.engine_models import (
 )
 
 
+@pytest.mark.report("P039")
 async def test_a_turn_ends_with_its_stop_id() -> None:
     model = build_model()
     prompt = random_prompts([10])[0]

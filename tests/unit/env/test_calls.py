@@ -256,6 +256,7 @@ async def test_a_wrong_argument_is_explained_to_the_model(name: str, arguments: 
     ],
 )
 @pytest.mark.contract(16)
+@pytest.mark.report("P082")
 async def test_results_become_tool_message_content(name: str, content: Any):
     assert await answer(name) == content
 

@@ -142,6 +142,7 @@ async def test_an_exit_on_the_event_loop_ends_neither_it_nor_its_neighbours():
         ({1: {2}}, "{1: {2}}"),
     ],
 )
+@pytest.mark.report("P082")
 async def test_whatever_a_tool_returns_is_shown_as_text(value: Any, content: str):
     def tell() -> Any:
         """Return it."""

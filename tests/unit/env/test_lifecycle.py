@@ -218,6 +218,7 @@ class ZeroDimensional:
         (Fraction(1, 2), 0.5),
     ],
 )
+@pytest.mark.report("P064")
 async def test_rewards_are_numbers_or_none(value: Any, reward: float | None):
     assert await call_get_reward(returning(value, member="get_reward")) == reward
 

@@ -92,6 +92,7 @@ def test_every_reference_schema_is_equal_in_content_and_order(test_data: Path):
     ],
 )
 @pytest.mark.contract(15)
+@pytest.mark.report("P076")
 def test_types_become_json_schema(hint: Any, schema: dict[str, Any]):
     assert json_schema(hint) == schema
 
@@ -120,6 +121,7 @@ def test_a_type_without_counterpart_is_refused_with_a_line_to_write(hint: Any):
         "Do.\n\nParameters\n----------\nx, y\n    The x: with a colon.",
     ],
 )
+@pytest.mark.report("P076")
 def test_argument_descriptions_are_found_in_the_usual_styles(docstring: str):
     assert described(docstring) == "The x: with a colon."
     assert function_schema(documented(docstring))["function"]["description"] == "Do."
@@ -250,6 +252,7 @@ def bad_choices(x: str):
     ],
 )
 @pytest.mark.contract(15)
+@pytest.mark.report("P076")
 def test_what_a_model_could_not_use_is_refused_with_the_remedy(
     function: Callable[..., Any], message: str
 ):

@@ -3,6 +3,7 @@
 from __future__ import annotations  # string annotations must work in real classes
 
 import functools
+import inspect
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
@@ -158,6 +159,16 @@ def reset() -> str:
     return ""
 
 
+@pytest.mark.report("P077")
+def test_describing_a_function_leaves_it_as_it_was():
+    before = inspect.signature(hit), dict(vars(hit)), hit.__doc__, dict(hit.__annotations__)
+    first, second = tools_of([hit], Base), tools_of([hit])
+    assert first.schemas[0] == second.schemas[0]
+    after = inspect.signature(hit), dict(vars(hit)), hit.__doc__, dict(hit.__annotations__)
+    assert after == before
+    assert first.tools[0].function is hit
+
+
 @pytest.mark.contract(14)
 def test_plain_functions_come_first():
     assert tools_of([hit], Base).names == ("hit", "inherited")
@@ -220,6 +231,7 @@ class Generator:
     ],
 )
 @pytest.mark.contract(15, 19)
+@pytest.mark.report("P079")
 def test_what_cannot_be_a_tool_is_refused_by_name(
     standalone: list[Any], environment: type | None, message: str
 ):

@@ -53,6 +53,7 @@ class Answers(Counter):
         (("take", {}), "{'error': 'Tool take not found.'}", True),
     ],
 )
+@pytest.mark.report("P082")
 async def test_a_result_has_exactly_this_content(
     table: Any, call: tuple[str, dict[str, Any]], content: Any, is_failure: bool
 ) -> None:
@@ -92,6 +93,7 @@ async def test_what_is_no_tool_is_never_called(table: Any, name: str) -> None:
 
 
 @pytest.mark.contract(20, 21)
+@pytest.mark.report("P002", "P029")
 async def test_masks_and_logprobs_tell_sampled_tokens_from_results(table: Any) -> None:
     call = table.call("increment", step=1)
     _, episode = await played(table, call, call + call, "Two and three.")
@@ -114,6 +116,7 @@ async def test_masks_and_logprobs_tell_sampled_tokens_from_results(table: Any) -
 
 
 @pytest.mark.contract(23)
+@pytest.mark.report("P069", "P081")
 async def test_no_budget_is_ever_exceeded_and_ids_of_the_model_stay(table: Any) -> None:
     said = [table.call("increment", step=1), table.call("increment", step=2), "Three."]
     _, whole = await played(table, *said)
@@ -269,6 +272,7 @@ async def test_beside_tools_spaces_around_an_answer_are_no_part_of_it(table: Any
     [({"step": "3"}, {"step": 3}), ({"step": "x"}, {"step": "x"}), ({"pace": 3}, {"pace": 3})],
     ids=["read as a number", "not a number", "not an argument"],
 )
+@pytest.mark.report("P008")
 async def test_a_message_shows_the_arguments_that_the_tool_got(
     table: Any, said: dict[str, Any], shown: dict[str, Any]
 ) -> None:

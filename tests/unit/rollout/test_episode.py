@@ -63,6 +63,7 @@ async def test_a_conversation_with_a_tool_has_every_token_once(table: Any) -> No
 
 
 @pytest.mark.contract(20)
+@pytest.mark.report("P013", "P027")
 async def test_the_engine_is_asked_with_the_transcript_so_far(table: Any) -> None:
     call = table.call("add", n=1)
     episode = await table.one(call, call, "Two.", factory=Counter)
@@ -97,6 +98,7 @@ async def test_the_row_reaches_reset_whole(table: Any) -> None:
     assert group.environments[0].row == {"prompt": "Play.", "secret": 5}
 
 
+@pytest.mark.report("P069")
 async def test_what_the_model_may_sample_shrinks_with_the_budget(table: Any) -> None:
     call = table.call("add", n=1)
     await table.one(call, "One.", factory=Counter, limits=Limits(episode_tokens=200))
@@ -104,6 +106,7 @@ async def test_what_the_model_may_sample_shrinks_with_the_budget(table: Any) -> 
     assert [each.params.max_new_tokens for each in table.engine.calls] == [200, 200 - used]
 
 
+@pytest.mark.report("P043")
 async def test_a_turn_has_its_own_limit(table: Any) -> None:
     episode = await table.one("Too long.", limits=Limits(turn_tokens=4, episode_tokens=100))
     assert (episode.outcome, episode.turns) == (Outcome.OUT_OF_TOKENS, 1)
@@ -111,7 +114,19 @@ async def test_a_turn_has_its_own_limit(table: Any) -> None:
     assert episode.messages[-1] == {"role": "assistant", "content": "Too "}
 
 
+@pytest.mark.report("P043")
+async def test_the_limit_of_a_turn_is_not_that_of_an_episode(table: Any) -> None:
+    call = table.call("add", n=1)
+    limits = Limits(turn_tokens=len(call) + 1, episode_tokens=1000)
+    episode = await table.one(call, call, call, "One.", factory=Counter, limits=limits)
+    assert (episode.outcome, episode.turns) == (Outcome.FINISHED, 4)
+    said = [table.text_of(s.ids) for s in episode.transcript.spans if s.kind is SpanKind.SAMPLED]
+    assert said == [f"{text}<|im_end|>" for text in (call, call, call, "One.")]
+    assert episode.transcript.sampled_count() > 2 * (len(call) + 1)
+
+
 @pytest.mark.contract(27)
+@pytest.mark.report("P004", "P072")
 async def test_a_truncated_turn_executes_nothing(table: Any) -> None:
     call = table.call("add", n=1)
     complete_but_unended = len(call)
@@ -145,6 +160,7 @@ async def test_n_rounds_of_tools_are_n_plus_one_turns(table: Any, rounds: int) -
     ],
 )
 @pytest.mark.contract(23)
+@pytest.mark.report("P081")
 async def test_a_result_at_the_edge_of_the_budget(
     table: Any, spare: int, turns: int, roles: list[str]
 ) -> None:
@@ -163,6 +179,7 @@ async def test_a_result_at_the_edge_of_the_budget(
 
 @pytest.mark.parametrize(("spare", "is_continued"), [(1, True), (0, False)])
 @pytest.mark.contract(24)
+@pytest.mark.report("P081")
 async def test_a_result_at_the_edge_of_the_context(
     table: Any, spare: int, is_continued: bool
 ) -> None:
@@ -176,6 +193,7 @@ async def test_a_result_at_the_edge_of_the_context(
 
 
 @pytest.mark.contract(23)
+@pytest.mark.report("P081")
 async def test_an_enormous_result_is_rolled_back_whole(table: Any) -> None:
     def flood() -> str:
         """Say much."""
@@ -217,6 +235,7 @@ async def test_the_last_result_of_a_done_environment_need_not_fit(table: Any) ->
 
 
 @pytest.mark.contract(26)
+@pytest.mark.report("P071")
 async def test_a_malformed_call_is_answered_and_counted(table: Any) -> None:
     episode = await table.one("<tool_call>{broken</tool_call>", "Sorry.", factory=Counter)
     assert episode.outcome is Outcome.FINISHED
@@ -227,6 +246,7 @@ async def test_a_malformed_call_is_answered_and_counted(table: Any) -> None:
 
 
 @pytest.mark.contract(27)
+@pytest.mark.report("P071")
 async def test_a_malformed_call_does_not_void_the_others(table: Any) -> None:
     turn = table.call("add", n=1) + "<tool_call>{</tool_call>" + table.call("add", n=1)
     episode = await table.one(turn, "Two.", factory=Counter)
@@ -243,12 +263,29 @@ async def test_a_malformed_call_does_not_void_the_others(table: Any) -> None:
     ],
 )
 @pytest.mark.contract(16, 19)
+@pytest.mark.report("P078")
 async def test_a_tool_that_is_not_there_is_an_error_for_the_model(
     table: Any, call: tuple[str, dict[str, Any]], content: str
 ) -> None:
     episode = await table.one(table.call(call[0], **call[1]), "Oh.", factory=Counter)
     assert episode.messages[2]["content"] == content
     assert (episode.tools.calls, episode.tools.failures, episode.tools.malformed) == (1, 1, 0)
+
+
+@pytest.mark.report("P078")
+async def test_a_tool_that_is_not_there_does_not_void_the_others(table: Any) -> None:
+    turn = table.call("subtract", n=1) + table.call("add", n=2)
+    episode = await table.one(turn, "Two.", factory=Counter)
+    answers = [(m["name"], m["content"]) for m in episode.messages if m["role"] == "tool"]
+    assert answers == [
+        ("subtract", "{'error': 'Tool subtract not found.'}"),
+        ("add", "count is 2"),
+    ]
+    assert (episode.outcome, episode.tools.calls, episode.tools.failures) == (
+        Outcome.FINISHED,
+        2,
+        1,
+    )
 
 
 async def test_made_up_tool_names_are_not_rendered(table: Any) -> None:
@@ -265,6 +302,7 @@ async def test_without_tools_the_content_is_what_the_model_wrote(table: Any) -> 
     assert episode.messages[-1] == {"role": "assistant", "content": text}
 
 
+@pytest.mark.report("P021")
 async def test_an_overlong_prompt_is_named(table: Any) -> None:
     with pytest.raises(EnvironmentFault, match=r"prompt of task 0 has \d+ tokens.*context is 4"):
         await table.one("Hi.", context=4)

@@ -24,6 +24,7 @@ class Speaks:
     ("shown", "error"),
     [({"board": []}, "Return the text to show the model"), ("long " * 2000, "context is 5000")],
 )
+@pytest.mark.report("P021")
 async def test_a_prompt_that_cannot_be_played_costs_its_own_episode(
     table: Any, shown: Any, error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -108,6 +109,7 @@ async def test_what_a_reward_function_does_to_its_arguments_no_other_sees(table:
     assert episode.task.columns["words"] == ["a"]
 
 
+@pytest.mark.report("P081")
 async def test_a_result_that_cannot_fit_is_not_even_tokenised(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

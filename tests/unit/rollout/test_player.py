@@ -208,6 +208,7 @@ async def test_one_fault_in_get_reward_is_not_reward_zero(table: Any) -> None:
 
 
 @pytest.mark.contract(10)
+@pytest.mark.report("P066")
 async def test_a_bug_in_every_reset_stops_the_run_with_its_cause(table: Any) -> None:
     kind = world(reset=raises(AttributeError("no field 'x'")))
     with pytest.raises(
@@ -218,6 +219,7 @@ async def test_a_bug_in_every_reset_stops_the_run_with_its_cause(table: Any) -> 
     assert isinstance(caught.value.__cause__, EnvironmentFault)
 
 
+@pytest.mark.report("P069")
 async def test_an_engine_failure_is_retried_from_nothing(table: Any) -> None:
     kind = world()
     episode = await table.one(table.call("act"), "ok", factory=kind, fail_first=1)
@@ -232,6 +234,7 @@ async def test_an_engine_failure_is_retried_from_nothing(table: Any) -> None:
     assert episode.turns == 2
 
 
+@pytest.mark.report("P069")
 async def test_a_failure_in_the_middle_starts_over_with_the_same_seeds(table: Any) -> None:
     def act(self: Any) -> str:
         """Act."""

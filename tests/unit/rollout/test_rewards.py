@@ -1,10 +1,14 @@
 import asyncio
 import logging
 import time
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from corral.errors import UsageError
 from corral.records import Episode, Finish, Group, Outcome, Sampled, SpanKind, Task, Transcript
@@ -95,6 +99,7 @@ async def test_an_unknown_required_parameter_is_named() -> None:
 
 
 @pytest.mark.contract(32, 33)
+@pytest.mark.report("P053")
 async def test_weights_multiply_and_none_counts_nothing() -> None:
     def first(**_: Any) -> list[float | None]:
         return [1.0, None]
@@ -109,6 +114,7 @@ async def test_weights_multiply_and_none_counts_nothing() -> None:
 
 
 @pytest.mark.contract(32)
+@pytest.mark.report("P053")
 async def test_an_episode_no_function_applies_to_has_no_reward_and_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -150,6 +156,7 @@ async def test_faults_are_not_shown_and_have_no_reward() -> None:
     assert [one.reward for one in result.groups[0].episodes] == [2.0, None, 2.0]
 
 
+@pytest.mark.report("P066")
 async def test_nothing_is_called_when_everything_failed() -> None:
     def boom(**_: Any) -> list[float]:
         raise AssertionError
@@ -166,12 +173,21 @@ async def test_nothing_is_called_when_everything_failed() -> None:
         (3.0, r"returned 3\.0"),
         ("ab", "returned 'ab'"),
         (None, "returned None"),
+        (np.array(3.0), r"returned array\(3"),
+        (torch.tensor(3.0), r"returned tensor\(3"),
+        (iter([1.0, 2.0]), "returned <list_iterator"),
+        ({"a": 1.0, "b": 2.0}, "returned {'a'"),
+        ([1.0, [1.0]], r"the value \[1.0\]"),
+        ([1.0, np.array([1.0, 2.0])], r"the value array\("),
+        ([1.0, torch.tensor([1.0, 2.0])], r"the value tensor\("),
+        ([1.0, 10**400], "the value 1000"),
         ([1.0, "high"], "the value 'high'"),
         ([1.0, float("inf")], "returned inf"),
         ([1.0, 1e308], "below 1e\\+100"),
     ],
 )
 @pytest.mark.contract(32)
+@pytest.mark.report("P053")
 async def test_a_bad_return_names_the_function_and_the_value(returned: Any, message: str) -> None:
     def bad(**_: Any) -> Any:
         return returned
@@ -180,11 +196,26 @@ async def test_a_bad_return_names_the_function_and_the_value(returned: Any, mess
         await scored(bad)
 
 
-async def test_bools_and_ints_are_numbers() -> None:
-    def mixed(**_: Any) -> list[Any]:
-        return [True, 3]
+@pytest.mark.parametrize(
+    ("returned", "rewards"),
+    [
+        ([True, 3], [1.0, 3.0]),
+        ((Fraction(1, 2), Decimal("0.25")), [0.5, 0.25]),
+        ([np.bool_(True), np.float32(0.5)], [1.0, 0.5]),
+        (np.array([1, 0]), [1.0, 0.0]),
+        (np.array([[0.5], [0.25]]), [0.5, 0.25]),
+        (np.array([np.nan, 1.0]), [None, 1.0]),
+        (torch.tensor([1.0, 0.5]), [1.0, 0.5]),
+        ([torch.tensor(0.5), None], [0.5, None]),
+    ],
+    ids=str,
+)
+@pytest.mark.report("P053")
+async def test_numbers_of_all_kinds_are_rewards(returned: Any, rewards: list[float | None]) -> None:
+    def mixed(**_: Any) -> Any:
+        return returned
 
-    assert rewards_of(await scored(mixed), "mixed") == [1.0, 3.0]
+    assert rewards_of(await scored(mixed), "mixed") == rewards
 
 
 async def test_an_error_in_a_function_is_one_sentence() -> None:
@@ -253,6 +284,7 @@ async def test_an_episode_that_timed_out_at_once_has_an_empty_answer() -> None:
 
 
 @pytest.mark.contract(33)
+@pytest.mark.report("P083")
 def test_names_come_from_functions_partials_and_objects() -> None:
     class Judge:
         def __call__(self, **_: Any) -> list[float]:
@@ -263,6 +295,35 @@ def test_names_come_from_functions_partials_and_objects() -> None:
 
     names = [each.name for each in reward_functions([named, partial(named, x=1), Judge()])]
     assert names == ["named", "named_2", "Judge"]
+
+
+@pytest.mark.report("P083")
+async def test_everything_that_can_be_called_scores_under_a_name_of_its_own() -> None:
+    class Judge:
+        def __call__(self, **_: Any) -> list[float]:
+            return [3.0, 3.0]
+
+        def strictly(self, secret: list[int]) -> list[float]:
+            return [4.0] * len(secret)
+
+    class Waits:
+        async def __call__(self, **_: Any) -> list[float]:
+            return [5.0, 5.0]
+
+    async def later(much: float, **_: Any) -> list[float]:
+        return [much, much]
+
+    functions: list[Any] = [lambda **_: [1.0, 1.0], lambda **_: [2.0, 2.0]]
+    functions += [Judge(), Judge().strictly, Waits(), partial(later, 6.0)]
+    result = await scored(functions)
+    assert result.groups[0].episodes[0].rewards == {
+        "<lambda>": 1.0,
+        "<lambda>_2": 2.0,
+        "Judge": 3.0,
+        "strictly": 4.0,
+        "Waits": 5.0,
+        "later": 6.0,
+    }
 
 
 def test_one_function_need_not_be_a_list() -> None:

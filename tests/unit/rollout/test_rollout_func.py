@@ -95,6 +95,7 @@ def test_an_episode_tells_what_the_function_did() -> None:
 
 
 @pytest.mark.contract(31)
+@pytest.mark.report("P029", "P044")
 def test_ids_that_others_wrote_are_read_and_not_trained() -> None:
     ids, mask = [[100, 110, 111, END]] * 4, [[1, 0, 0, 1]] * 4
     made = episodes(completion_ids=ids, env_mask=mask, logprobs=[[-0.1, 0.0, 0.0, -0.2]] * 4)[0]
@@ -122,6 +123,7 @@ def test_arrays_and_tuples_are_lists_too(mask: Any) -> None:
     "logprobs",
     [None, [None] * 4, [[None] * n for n in (2, 2, 3, 2)], [[math.nan] * 2] * 2 + [None] * 2],
 )
+@pytest.mark.report("P024", "P052")
 def test_an_unknown_logprob_is_not_a_number_and_the_token_is_trained(logprobs: Any) -> None:
     for made in episodes(logprobs=logprobs):
         (row,) = made.transcript.rows()
@@ -141,6 +143,7 @@ def test_other_keys_become_columns_one_value_each_or_the_same_for_all() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, []])
+@pytest.mark.report("P024", "P034")
 def test_a_completion_without_tokens_is_a_fault_of_its_own(nothing: Any) -> None:
     made = episodes(completion_ids=[[100, END], nothing, [103, 104, END], [105, END]])
     outcomes = [episode.outcome for episode in made]
@@ -150,6 +153,7 @@ def test_a_completion_without_tokens_is_a_fault_of_its_own(nothing: Any) -> None
     assert not made[1].transcript.sampled_count()
 
 
+@pytest.mark.report("P021")
 def test_one_completion_beyond_the_context_does_not_end_the_run() -> None:
     longest, too_long = [100] * 11, [100] * 12
     ids = [[100, END], [101, 102], longest, too_long]
@@ -203,6 +207,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.contract(31)
+@pytest.mark.report("P023")
 def test_wrong_returns_are_refused_by_name(name: str) -> None:
     changes, message = WRONG[name]
     with pytest.raises(ValueError, match=re.escape(message)) as caught:

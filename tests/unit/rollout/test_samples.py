@@ -46,6 +46,7 @@ def made(*episodes: Episode, advantages=None, **options):
 
 
 @pytest.mark.contract(21)
+@pytest.mark.report("P044")
 def test_a_sample_trains_the_sampled_tokens_only() -> None:
     (sample,) = made(episode(turn(10, STOP, version=3), (20, 21), turn(11, STOP, version=4)))
     assert sample.ids == (7, 8, 10, STOP, 20, 21, 11, STOP)
@@ -71,6 +72,7 @@ def test_a_fault_makes_no_sample(outcome: Outcome) -> None:
     assert [(row.episode, row.advantage) for row in rows] == [((0, 1), -1.0)]
 
 
+@pytest.mark.report("P034")
 def test_an_episode_without_sampled_tokens_makes_no_sample() -> None:
     assert made(episode(outcome=Outcome.TIMED_OUT)) == []
 
@@ -93,6 +95,7 @@ def test_zero_advantage_keeps_its_tokens() -> None:
     ],
 )
 @pytest.mark.contract(28)
+@pytest.mark.report("P039")
 def test_only_a_model_cut_off_in_the_middle_is_clipped(
     outcome: Outcome, spans: list, clipped: bool
 ) -> None:
@@ -103,6 +106,7 @@ def test_only_a_model_cut_off_in_the_middle_is_clipped(
     assert (sample.trained_tokens() == 0) is clipped
 
 
+@pytest.mark.report("P026", "P041")
 def test_every_branch_becomes_a_row_and_shared_turns_are_trained_once() -> None:
     transcript = (
         Transcript()
@@ -110,6 +114,7 @@ def test_every_branch_becomes_a_row_and_shared_turns_are_trained_once() -> None:
         .append_sampled(turn(10))
         .append_sampled(turn(11), parent=1)
         .append_sampled(turn(12), parent=1)
+        .append_sampled(turn(13), parent=1)
     )
     base = episode(turn(1))
     forked = Episode(
@@ -120,9 +125,36 @@ def test_every_branch_becomes_a_row_and_shared_turns_are_trained_once() -> None:
         outcome=Outcome.FINISHED,
         turns=3,
     )
-    first, second = made(forked)
-    assert (first.loss_mask, second.loss_mask) == ((0, 1, 1), (0, 0, 1))
-    assert first.advantage == second.advantage
+    rows = made(forked)
+    assert [row.loss_mask for row in rows] == [(0, 1, 1), (0, 0, 1), (0, 0, 1)]
+    assert {row.advantage for row in rows} == {1.5}
+
+
+@pytest.mark.report("P027")
+def test_every_turn_of_two_conversations_follows_its_own_prompt() -> None:
+    """Two agents of one episode, three turns each, recorded in turns."""
+    transcript, asked = Transcript(), []
+    last = dict.fromkeys((100, 200), -1)
+    for number in range(3):
+        for agent in last:
+            ids = [agent + number]
+            transcript = transcript.append(SpanKind.PROMPT, ids, parent=last[agent])
+            asked.append(transcript.ids())
+            transcript = transcript.append_sampled(turn(number, STOP))
+            last[agent] = len(transcript.spans) - 1
+    sampled = [i for i, span in enumerate(transcript.spans) if span.kind is SpanKind.SAMPLED]
+    assert [transcript.ids(transcript.spans[i].parent) for i in sampled] == asked
+    assert [row.ids for row in transcript.rows()] == [
+        (100, 0, STOP, 101, 1, STOP, 102, 2, STOP),
+        (200, 0, STOP, 201, 1, STOP, 202, 2, STOP),
+    ]
+    assert [row.loss_mask for row in transcript.rows()] == [(0, 1, 1) * 3] * 2
+
+
+@pytest.mark.report("P023")
+def test_a_turn_without_a_logprob_for_each_id_is_no_turn() -> None:
+    with pytest.raises(ValueError, match="2 ids but 0 logprobs"):
+        Sampled(ids=(10, STOP), logprobs=(), finish=Finish.STOP, version=0)
 
 
 def test_one_advantage_an_episode_is_required() -> None:

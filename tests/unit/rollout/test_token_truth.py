@@ -61,6 +61,7 @@ LIMITS = st.builds(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(turns=st.lists(TURN, min_size=1, max_size=6), limits=LIMITS, stops=st.booleans())
 @pytest.mark.contract(20)
+@pytest.mark.report("P002", "P018")
 def test_tokens_and_messages_agree(
     table: Any, turns: list[str], limits: Limits, stops: bool
 ) -> None:

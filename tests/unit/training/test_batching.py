@@ -39,6 +39,7 @@ def test_the_size_of_a_generation_says_the_same_as_its_steps() -> None:
 
 
 @pytest.mark.contract(1)
+@pytest.mark.report("P059")
 def test_every_combination_gives_whole_groups_or_a_clear_error() -> None:
     combinations = product((1, 2, 3, 8), (1, 2, 4), (1, 2, 3), (2, 3, 8), (None, 1, 2, 4))
     refused = 0
@@ -77,6 +78,7 @@ def test_every_combination_gives_whole_groups_or_a_clear_error() -> None:
     ],
 )
 @pytest.mark.contract(1)
+@pytest.mark.report("P059")
 def test_what_does_not_fit_is_told_with_its_numbers(
     processes: int, options: dict[str, Any], text: str
 ) -> None:

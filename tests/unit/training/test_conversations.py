@@ -108,6 +108,7 @@ def test_assistant_messages_of_the_prompt_are_not_learned(chat: ChatFormat) -> N
     assert "An example." in spoken(chat, lay_out(chat, talk, None))
 
 
+@pytest.mark.report("P009")
 def test_reasoning_that_the_template_drops_from_history_is_learned() -> None:
     template = EXTENDABLE["drops all thoughts from history"]
     chat = ChatFormat.for_tokenizer(byte_level_tokenizer(chat_template=template), tools=SCHEMAS)

@@ -64,6 +64,7 @@ def test_what_is_cut_off_is_trainable_unless_it_is_masked() -> None:
     assert counted(CUT, between_turns, masks=True).trainable == 2
 
 
+@pytest.mark.report("P026")
 def test_a_rewritten_history_is_a_fork_and_its_shared_tokens_count_once() -> None:
     forked = episode(3, STOP).transcript
     forked = forked.append(SpanKind.TOOL, [7], parent=1).append_sampled(said(4, STOP))
@@ -92,6 +93,7 @@ def test_malformed_calls_are_added_up() -> None:
         (episode(), False, "1 in which the model sampled nothing"),
     ],
 )
+@pytest.mark.report("P023")
 def test_a_run_starves_when_nothing_can_be_trained_for_a_while(
     empty: Episode, masks: bool, said_why: str
 ) -> None:

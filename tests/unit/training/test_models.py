@@ -25,6 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_tiny_model(tmp_path_factory.mktemp("model"), num_hidden_layers=1)
 
 
+@pytest.mark.report("P057")
 def test_weights_load_in_float32_unless_told_otherwise(folder: Path) -> None:
     assert load_model(folder, {}).dtype == torch.float32
     assert load_model(str(folder), {"dtype": "bfloat16"}).dtype == torch.bfloat16
@@ -120,6 +121,7 @@ def test_what_is_no_adapter_configuration_is_told() -> None:
 
 
 @pytest.mark.parametrize(("ids", "expected"), [(None, set()), (7, {7}), ([7, 8], {7, 8})])
+@pytest.mark.report("P039")
 def test_all_ends_of_a_generation_config_stop(ids: Any, expected: set[int]) -> None:
     model = tiny_model(tiny_tokenizer())
     model.generation_config.eos_token_id = ids

@@ -122,6 +122,7 @@ def test_of_messages_the_completion_is_learned_from_the_generation_prompt_on() -
     assert encode(row, completion_only_loss=False) == encode(TALK)
 
 
+@pytest.mark.report("P031")
 def test_a_prompts_own_answers_are_not_learned_with_its_completion() -> None:
     row = {
         "prompt": [user("A?"), assistant("A."), user("B?")],

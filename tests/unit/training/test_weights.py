@@ -24,6 +24,7 @@ def test_large_weights_are_numbers() -> None:
     check_weights(model)
 
 
+@pytest.mark.report("P057")
 def test_trained_weights_in_sixteen_bits_are_warned_about(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
