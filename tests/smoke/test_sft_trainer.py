@@ -112,6 +112,30 @@ def test_blocks_are_what_batch_sizes_count(tmp_path: Path, model_folder: Path) -
     assert longest / 2 < entry["num_tokens"] <= longest
 
 
+@pytest.mark.report("P049")
+def test_the_last_step_of_an_epoch_is_the_mean_of_what_is_left(tmp_path: Path) -> None:
+    """Ten rows, one a micro-batch and four a step: the third step has two, and divides by two."""
+    rows = [{"text": f"Row {'x' * (n * n)}."} for n in range(10)]
+    tokenizer = tiny_tokenizer()
+
+    def made(name: str, rows: Any, **options: Any) -> SFTTrainer:
+        options |= {"learning_rate": 0.0, "train_sampling_strategy": "sequential"}
+        options |= {"per_device_train_batch_size": 1, "token_budget": 1, "shuffle_dataset": False}
+        model = tiny_model(tokenizer).double()
+        return trainer(tmp_path / name, model, rows, processing_class=tokenizer, **options)
+
+    whole = made("whole", rows, gradient_accumulation_steps=4, max_steps=3)
+    alone = made("alone", rows[8:], gradient_accumulation_steps=2, max_steps=1)
+    whole.train()
+    alone.train()
+    last, same = whole.state.log_history[2], alone.state.log_history[0]
+    for name in ("loss", "grad_norm", "tokens/trained"):
+        assert last[name] == pytest.approx(same[name], rel=1e-6), name
+    losses = [entry["loss"] for entry in whole.state.log_history[:3]]
+    parts = [whole.evaluate(rows[start : start + 4])["eval_loss"] for start in (0, 4, 8)]
+    assert losses == pytest.approx(parts, rel=1e-6)
+
+
 def len_of(block: Any) -> int:
     return sum(len(row.ids) for row in block)
 

@@ -53,8 +53,10 @@ class GenerationNumbers:
 
     def _of_episodes(self, generation: Generation, episodes: Sequence[Episode]) -> dict[str, float]:
         is_zero = gather_object(generation.advantages.std_is_zero)
+        advantages = gather_object(generation.advantages.values)
         return {
             **episode_metrics(episodes, self._chat.stop_ids),
             **means_over_processes(generation.scored.metrics),
             "frac_reward_zero_std": fmean(map(float, is_zero)),
+            "advantages/abs_mean": fmean(map(abs, advantages)),
         }

@@ -53,6 +53,7 @@ from corral.training.script_view import ScriptView
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.tasks import TaskSource
 from corral.training.trainer import Trainer
+from corral.training.verdicts import Verdicts
 
 Reward = Callable[..., Any] | nn.Module | str | Path
 
@@ -180,6 +181,7 @@ class GRPOTrainer(ScriptView, Trainer):
         reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
         self._policy_step = PolicyStep(self.learner, self.args, reference)
         self._numbers = GenerationNumbers(self.chat, self.args, self.state)
+        self._verdicts = Verdicts(self.args)
         self.completion_log = CompletionLog(self.args, folder)
         self._evaluation = PolicyEvaluation(
             groups=self._groups,
@@ -300,6 +302,8 @@ class GRPOTrainer(ScriptView, Trainer):
             step, learned = self._policy_step(part, old)
             self.state.global_step = self.learner.step
             self._publish_weights()
+            if numbers and self.accelerator.is_main_process:
+                self._verdicts.judge(numbers, learned, step, self.state.global_step)
             now = time.perf_counter()
             times = {"step_time": now - started, "time/learn": now - learning}
             self.loop.step_ends({**numbers, **learned, **step.as_metrics(), **times})

@@ -41,6 +41,7 @@ def play(run: RunFolder, make_episode, **changes) -> None:
     run.write_episodes("grpo", 7, [make_episode(**changes)], advantages=[0.75])
 
 
+@pytest.mark.report("P044")
 def test_the_page_shows_curves_tables_settings_and_samples(run: RunFolder, make_episode):
     play(run, make_episode)
     run.write_config("[grpo]\nsteps = 7                                   # --set\n")
