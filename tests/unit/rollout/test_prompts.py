@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from corral.records import Episode, Message, Outcome, Task
-from corral.rollout.rewards import reward_functions, score
+from corral.rollout.reward_functions import reward_functions
+from corral.rollout.rewards import score
 from corral.rollout.samples import samples
 
 FEW_SHOT: list[Message] = [
