@@ -67,6 +67,7 @@ LIGHT_PACKAGES = (
     "corral.env",
     "corral.worlds",
     "corral.chat",
+    "corral.rewards",
     "corral.rollout",
     "corral.engines.scripted",
     "corral.track",

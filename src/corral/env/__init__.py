@@ -5,7 +5,6 @@ from corral.env.contract import RESERVED_NAMES, Environment, Observation
 from corral.env.lifecycle import (
     EnvironmentKind,
     Home,
-    call_get_reward,
     call_reset,
     check_reset_columns,
     close,
@@ -14,6 +13,7 @@ from corral.env.lifecycle import (
     prepare,
 )
 from corral.env.own_process import OwnProcess
+from corral.env.own_reward import call_get_reward, call_rewards, reward_parts
 from corral.env.registry import resolve
 from corral.env.schema import function_schema
 from corral.env.tools import Tool, discover_tools
@@ -31,6 +31,7 @@ __all__ = [
     "ToolSet",
     "call_get_reward",
     "call_reset",
+    "call_rewards",
     "check_reset_columns",
     "close",
     "discover_tools",
@@ -39,5 +40,6 @@ __all__ = [
     "metrics",
     "prepare",
     "resolve",
+    "reward_parts",
     "tools_of",
 ]

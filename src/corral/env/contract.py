@@ -10,6 +10,10 @@ Members Corral looks at, all but ``reset`` optional:
     appended to the prompt's last message: text, a list of content blocks, or nothing.
 ``get_reward() -> float | None``
     The score of the finished episode; None where it does not apply. Sync or async.
+``reward_parts``
+    An attribute or property: a mapping of names to the numbers that ``get_reward`` adds up, None
+    where one does not apply. Each is a column of rewards by itself, in place of one named after the
+    class. It can be read before the first ``reset``, too.
 ``done``
     An attribute or property that turns true when the episode is over. Looked at only by runs that
     ask for it.

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from copy import deepcopy
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, cast
 
 from corral.env.calls import ToolSet, tools_of
-from corral.env.contract import CLOSE, LARGEST_REWARD, Observation
+from corral.env.contract import CLOSE, Observation
+from corral.env.introspection import as_float, required_parameters, shown
+from corral.env.own_reward import reward_columns
 from corral.env.threads import DaemonThreads, environment_threads, run_user_code
 from corral.errors import (
     EnvironmentFault,
@@ -35,9 +36,14 @@ class EnvironmentKind:
     cls: type
     tools: ToolSet
     """Plain functions the run adds, then the environment's own."""
-    has_reward: bool
-    """Whether it defines ``get_reward``."""
+    reward_columns: tuple[str, ...]
+    """What its reward is called: its parts, or its class; empty without ``get_reward``."""
     _unused: "list[Home]" = field(default_factory=list["Home"], repr=False)
+
+    @property
+    def has_reward(self) -> bool:
+        """Whether it defines ``get_reward``."""
+        return bool(self.reward_columns)
 
     def construct(self) -> "Home":
         """An instance nobody uses yet, in its thread: the examined one first, then new ones.
@@ -112,15 +118,12 @@ def examine(
         raise UsageError(
             f"{name} must define a callable `reset`. Add: def reset(self, **kwargs) -> str | None"
         )
-    has_reward = hasattr(cls, "get_reward")
-    if has_reward:
-        _check_get_reward(instance, name)
     return EnvironmentKind(
         name=name,
         factory=factory,
         cls=cls,
         tools=tools_of(standalone, cls),
-        has_reward=has_reward,
+        reward_columns=reward_columns(instance, name),
         _unused=[home],
     )
 
@@ -180,32 +183,9 @@ async def call_reset(
     if value is None or isinstance(value, str | list):
         return cast("Observation", value)
     raise EnvironmentFault(
-        f"{what} returned a {type(value).__name__} ({_shown(value)}). Return the text to show the "
+        f"{what} returned a {type(value).__name__} ({shown(value)}). Return the text to show the "
         "model, a list of content blocks, or None."
     )
-
-
-async def call_get_reward(environment: object, *, executor: Executor | None = None) -> float | None:
-    """The environment's own reward; None where it has none to give.
-
-    Raises:
-        EnvironmentFault: ``get_reward`` raised, or returned what is no finite number.
-        InfrastructureFault: What it stands on failed.
-    """
-    function = getattr(environment, "get_reward", None)
-    if function is None:
-        return None
-    what = f"{type(environment).__name__}.get_reward"
-    with environment_boundary(what):
-        value = await run_user_code(function, executor=executor)
-        number = _as_float(value)
-    if value is None:
-        return None
-    if number is None or not abs(number) < LARGEST_REWARD:
-        raise EnvironmentFault(
-            f"{what} returned {_shown(value)}. Return a finite number, or None for no reward."
-        )
-    return number
 
 
 def is_done(environment: object) -> bool:
@@ -225,7 +205,7 @@ def metrics(environment: object) -> dict[str, float]:
         if not isinstance(values, Mapping):
             return {}
         numbers = {
-            str(name): _as_float(value)
+            str(name): as_float(value)
             for name, value in cast("Mapping[object, object]", values).items()
         }
     return {
@@ -272,7 +252,7 @@ def _factory_name(factory: object) -> str:
 def _check_factory(factory: object, what: str) -> None:
     if not callable(factory):
         raise UsageError(
-            f"The environment factory is {_shown(factory)}, which cannot be called. Give the class "
+            f"The environment factory is {shown(factory)}, which cannot be called. Give the class "
             f"{type(factory).__name__} itself, not an instance: each episode needs its own."
         )
     if inspect.iscoroutinefunction(factory):
@@ -287,39 +267,3 @@ def _check_factory(factory: object, what: str) -> None:
             f"The environment factory {what} needs {', '.join(missing)}, but is called without "
             f"arguments. Give: functools.partial({what}, {values})"
         )
-
-
-def _check_get_reward(instance: Any, name: str) -> None:
-    if not callable(instance.get_reward):
-        raise UsageError(f"{name}.get_reward must be a method: def get_reward(self) -> float")
-    missing = required_parameters(instance.get_reward)
-    if missing:
-        raise UsageError(
-            f"{name}.get_reward is called without arguments, but needs {', '.join(missing)}. "
-            "Keep what it needs on self: def get_reward(self) -> float"
-        )
-
-
-def required_parameters(function: Callable[..., Any]) -> list[str]:
-    """The parameters ``function`` cannot be called without."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is inspect.Parameter.empty
-        and parameter.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    ]
-
-
-def _as_float(value: object) -> float | None:
-    if not isinstance(value, Real) and hasattr(value, "item"):
-        value = cast("Any", value).item()  # a number in an array library's clothes
-    return float(value) if isinstance(value, Real) else None
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:80] + "..."

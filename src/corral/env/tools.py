@@ -10,7 +10,7 @@ from corral.env.contract import CLOSE, RESERVED_NAMES
 from corral.env.schema import describe, function_source
 from corral.errors import ToolDefinitionError
 
-_LOOKED_AT = frozenset({"done", "metrics"})
+_LOOKED_AT = frozenset({"done", "metrics", "reward_parts"})
 """Members the contract reads as attributes; as methods they are tools, which is rarely meant."""
 
 

@@ -16,8 +16,8 @@ from corral.env import (
     EnvironmentKind,
     Home,
     ToolSet,
-    call_get_reward,
     call_reset,
+    call_rewards,
     is_done,
     metrics,
 )
@@ -284,8 +284,8 @@ class EpisodeRun:
             return {}
         with self._watch.part("reward"):
             await self._let_tools_end()
-            reward = call_get_reward(home.instance, executor=home.free_thread())
-            return {kind.name: await self._within_limit(f"{kind.name}.get_reward", reward)}
+            rewards = call_rewards(home.instance, kind.name, executor=home.free_thread())
+            return await self._within_limit(f"{kind.name}.get_reward", rewards)
 
     async def _let_tools_end(self) -> None:
         """Wait for a call that time interrupted, as long as an episode may take: a reward is best

@@ -1,8 +1,8 @@
 """Scoring: reward functions over played groups, and the weighted sum.
 
-Reward columns are the user's functions in the order given, then one column for each environment
-class with ``get_reward`` (named after the class, weight 1). The latter is filled by the player when
-an episode ends; this module has the functions called and adds everything up.
+Reward columns are the user's functions in the order given, then those of environments with
+``get_reward``: one for each of its parts, or one named after the class; weight 1. The latter are
+filled by the player when an episode ends; this module has the functions called and adds everything up.
 
 Only episodes that are not faults are shown to reward functions, in one call a function for all
 groups together. A fault has no reward and thereby leaves its group.
@@ -16,6 +16,7 @@ from typing import Any
 
 from corral.errors import UsageError
 from corral.records import Episode, Group, Message
+from corral.rewards import weighted_sum
 from corral.rollout.played import PlayedGroup
 from corral.rollout.reward_calls import call_all
 from corral.rollout.reward_functions import RewardFunction
@@ -91,12 +92,6 @@ async def score(
     )
 
 
-def weighted_sum(rewards: Mapping[str, float | None], weights: Mapping[str, float]) -> float | None:
-    """Σ weight × reward over the rewards that apply; None when none does."""
-    present = [(weights[name], value) for name, value in rewards.items() if value is not None]
-    return math.fsum(weight * value for weight, value in present) if present else None
-
-
 class _Log:
     """Collects what reward functions log; they may do so from a thread or from coroutines."""
 
@@ -139,8 +134,8 @@ def _environment_columns(
     clashes = taken & set(names)
     if clashes:
         raise UsageError(
-            f"Both a reward function and an environment class are named {min(clashes)!r}: rename "
-            "the function, as the environment's own reward is reported under its class name."
+            f"Both a reward function and an environment's own reward are named {min(clashes)!r}: "
+            "rename the function, as an environment's reward is called after its class or parts."
         )
     return [RewardFunction(name=name, function=_filled_by_player) for name in names]
 

@@ -22,7 +22,9 @@ from uuid import uuid4
 from pydantic_core import to_jsonable_python
 
 from corral.env.calls import ToolSet
-from corral.env.lifecycle import is_done, metrics, required_parameters
+from corral.env.introspection import required_parameters
+from corral.env.lifecycle import is_done, metrics
+from corral.env.own_reward import reward_parts
 from corral.errors import EnvironmentFault
 from corral.serve.calling import accepted, checked_reward, close_in
 from corral.serve.faults import InvalidRequest, ServeFault, execution_fault, factory_fault, problem
@@ -236,10 +238,8 @@ class ToolWorld:
 
 def _told_at_the_end(instance: Any) -> dict[str, Any]:
     """What a client learns of an episode beside its reward, so that it can count as if here."""
-    told: dict[str, Any] = {}
-    numbers = metrics(instance)
-    if numbers:
-        told["metrics"] = numbers
+    numbers = {"metrics": metrics(instance), "reward_parts": reward_parts(instance)}
+    told: dict[str, Any] = {name: values for name, values in numbers.items() if values}
     won = getattr(instance, "won", None)
     if isinstance(won, bool):  # a method of that name is a tool
         told["won"] = won

@@ -42,7 +42,7 @@ class ScriptView:
 
     @property
     def reward_func_names(self) -> list[str]:
-        """The reward columns: functions, then environment classes with a reward of their own."""
+        """The reward columns: functions, then the own rewards of environments."""
         return [*(function.name for function in self.reward_funcs), *self._own_rewards()]
 
     @property
@@ -83,7 +83,7 @@ class ScriptView:
 
     def _own_rewards(self) -> list[str]:
         kinds = self.environment_kinds.values()
-        return list(dict.fromkeys(kind.name for kind in kinds if kind.has_reward))
+        return list(dict.fromkeys(name for kind in kinds for name in kind.reward_columns))
 
 
 def _plain(kind: EnvironmentKind) -> list[Tool]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from corral.chat.observation import merge_observation
-from corral.env.calls import BoundTools
-from corral.env.lifecycle import (
+from corral.env import (
     EnvironmentKind,
     call_get_reward,
     call_reset,
@@ -16,7 +15,8 @@ from corral.env.lifecycle import (
     is_done,
     prepare,
 )
-from corral.env.lifecycle import metrics as read_metrics
+from corral.env import metrics as read_metrics
+from corral.env.calls import BoundTools
 from corral.errors import EnvironmentFault, InfrastructureFault, UsageError
 from corral.records import Message, Outcome, ToolCall
 from corral.worlds.policy import Policy, PolicyAction

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from corral.env import call_get_reward, call_reset, is_done, metrics, prepare
+from corral.env import call_reset, call_rewards, is_done, metrics, prepare
 from corral.env.lifecycle import close
 from corral.errors import InfrastructureFault
 from corral.serve.client.io_thread import io_thread
@@ -115,7 +115,7 @@ async def replay(kind: Any, row: dict[str, Any], actions: list[Any]) -> list[Any
     told: list[Any] = [await call_reset(env, row)]
     for name, arguments in actions:
         told += [await tools.call(name, arguments), is_done(env) and hasattr(env, "done")]
-    told += [await call_get_reward(env), metrics(env)]
+    told += [await call_rewards(env, kind.name), metrics(env)]
     await close(env)
     return told
 
@@ -152,9 +152,9 @@ async def test_more_episodes_than_slots_wait_for_their_turn(
     async def play(row: dict[str, Any]) -> float | None:
         env = kind.construct().instance
         await call_reset(env, row)
-        reward = await call_get_reward(env)
+        rewards = await call_rewards(env, kind.name)
         await close(env)
-        return reward
+        return sum(value or 0.0 for value in rewards.values())
 
     rewards = await asyncio.gather(*(play(row) for row in world.tasks(0, 24)))
     assert len(rewards) == 24

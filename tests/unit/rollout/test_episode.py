@@ -62,6 +62,27 @@ async def test_a_conversation_with_a_tool_has_every_token_once(table: Any) -> No
     assert episode.completion_start == 1
 
 
+async def test_an_environment_that_tells_its_parts_apart_has_a_column_for_each(table: Any) -> None:
+    class Parted(Counter):
+        @property
+        def reward_parts(self) -> dict[str, float]:
+            return {"two": min(self.count, 2) / 3, "more": max(self.count - 2, 0) / 3}
+
+        def get_reward(self) -> float:
+            return sum(self.reward_parts.values())
+
+    episode = await table.one(table.call("add", n=3), factory=Parted, stop_when_done=True)
+    assert episode.rewards == {"two": pytest.approx(2 / 3), "more": pytest.approx(1 / 3)}
+
+
+async def test_parts_that_are_not_the_reward_are_a_fault(table: Any) -> None:
+    class Wrong(Counter):
+        reward_parts = {"two": 7.0}
+
+    with pytest.raises(EnvironmentFault, match=r"reward_parts \{'two': 7.0\} add up to 7.0"):
+        await table.one("Nothing.", factory=Wrong)
+
+
 @pytest.mark.contract(20)
 @pytest.mark.report("P013", "P027")
 async def test_the_engine_is_asked_with_the_transcript_so_far(table: Any) -> None:

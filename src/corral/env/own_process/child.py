@@ -13,7 +13,9 @@ from typing import Any, cast
 from pydantic_core import to_jsonable_python
 
 from corral.env.calls import CallFailure, ToolSet, attempt, content_of, tools_of
-from corral.env.lifecycle import is_done, metrics, required_parameters
+from corral.env.introspection import required_parameters
+from corral.env.lifecycle import is_done, metrics
+from corral.env.own_reward import reward_parts
 from corral.env.own_process.channel import Channel
 from corral.env.registry import resolve
 from corral.env.threads import awaited, is_awaitable, run_without_loop
@@ -68,7 +70,11 @@ class Home:
         return to_jsonable_python({**came, **self._shown()})
 
     def _shown(self) -> dict[str, Any]:
-        shown = {"done": is_done(self._instance), "metrics": metrics(self._instance)}
+        shown = {
+            "done": is_done(self._instance),
+            "metrics": metrics(self._instance),
+            "reward_parts": reward_parts(self._instance),
+        }
         won = getattr(self._instance, "won", None)
         return {**shown, "won": won} if isinstance(won, bool) else shown
 

@@ -70,6 +70,7 @@ class ProcessEnvironment:
     def __init__(self) -> None:
         self.done = False
         self.metrics: dict[str, float] = {}
+        self.reward_parts: dict[str, float | None] = {}
         self._started: Started | None = None
         self._end: Callable[[], object] = lambda: None
         self._loss: str | None = None
@@ -117,7 +118,7 @@ class ProcessEnvironment:
         return self._read(name, answer)
 
     def _read(self, name: str, answer: dict[str, Any]) -> Any:
-        for shown in ("done", "metrics", "won"):
+        for shown in ("done", "metrics", "reward_parts", "won"):
             if shown in answer:
                 setattr(self, shown, answer[shown])
         if "infrastructure" in answer:

@@ -136,6 +136,7 @@ class ServedWorld:
         self.metrics: dict[str, Any] = {}
         self.won = False
         """Whether the world says that the episode was won; it says so at the end."""
+        self.reward_parts: dict[str, Any] = {}
         self._rewards: list[float] = []
         self._is_scored = False
         self._fault: InfrastructureFault | None = None
@@ -162,6 +163,8 @@ class ServedWorld:
         if isinstance(metadata.get("metrics"), Mapping):
             self.metrics = dict(metadata["metrics"])
         self.won = metadata.get("won") is True
+        if isinstance(metadata.get("reward_parts"), Mapping):
+            self.reward_parts = dict(metadata["reward_parts"])
 
 
 def shown(observation: Any) -> str | None:

@@ -11,7 +11,7 @@ from corral.serve.client.http import http_json
 from corral.serve.client.options import ClientOptions
 from corral.serve.client.signatures import Schema, ToolSpec, python_name, resolved
 
-RESERVED = ("reset", "get_reward", "close", "done", "metrics", "won")
+RESERVED = ("reset", "get_reward", "close", "done", "metrics", "reward_parts", "won")
 """What an environment object is asked itself."""
 _CHOOSING_FIELDS = ("type", "action_type", "action", "kind", "command")
 _TEXT: Schema = {"type": "string"}

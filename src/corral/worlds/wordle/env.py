@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from corral.rewards import excess
 from corral.worlds.wordle.feedback import GREEN, mark, render
 from corral.worlds.wordle.words import LETTERS, accepted
 
@@ -56,8 +57,17 @@ class Wordle:
         return answer
 
     def get_reward(self) -> float:
-        """The sum of the three terms, each of which can also be read on its own."""
-        return self.win_reward + self.partial_reward + self.invalid_reward
+        """The sum of the three parts."""
+        return sum(self.reward_parts.values())
+
+    @property
+    def reward_parts(self) -> dict[str, float]:
+        """The terms of the reward by name."""
+        return {
+            "win_reward": self.win_reward,
+            "partial_reward": self.partial_reward,
+            "invalid_reward": self.invalid_reward,
+        }
 
     @property
     def win_reward(self) -> float:
@@ -72,7 +82,7 @@ class Wordle:
     @property
     def invalid_reward(self) -> float:
         """Minus 0.1 for each invalid guess."""
-        return -0.1 * self.invalid_guesses
+        return -excess(self.invalid_guesses, each=0.1)
 
     def _start(self, secret: str) -> None:
         self._secret = secret
@@ -126,7 +136,4 @@ class Wordle:
             "win": float(self.won),
             "guesses": float(self.guesses),
             "invalid_guesses": float(self.invalid_guesses),
-            "win_reward": self.win_reward,
-            "partial_reward": self.partial_reward,
-            "invalid_reward": self.invalid_reward,
         }
