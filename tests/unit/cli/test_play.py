@@ -113,7 +113,7 @@ def test_a_person_chooses_among_several_tools(corral, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["wordel"], "Unknown world 'wordel'. Built in: echo, guess_number, wordle."),
+        (["wordel"], "Unknown world 'wordel'. Built in: catch, echo"),
         (["nowhere.py:Door"], "nowhere.py"),
         (["json:Door"], "Door"),
         (

@@ -1,0 +1,60 @@
+"""The scores that READMEs of worlds state are those of their players, in 500 games."""
+
+import re
+from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
+
+import pytest
+
+import corral.worlds
+from corral.worlds import WORLDS, find_world
+from corral.worlds.play import play_episodes
+
+EPISODES = 500
+
+SCORES = re.compile(
+    r"^\| (?:(?P<world>\S+) \| )?(?P<player>\w+) \| (?P<won>[\d.]+) % \| [\d.–]+ "
+    r"\| (?P<reward>-?[\d.]+) \|$",
+    re.MULTILINE,
+)
+
+
+class Score(NamedTuple):
+    world: str
+    player: str
+    won: str
+    """Games of a hundred."""
+    reward: str
+    """The mean."""
+
+
+def stated() -> list[Score]:
+    pages = sorted(Path(corral.worlds.__file__).parent.glob("*/README.md"))
+    return [
+        Score(row["world"] or page.parent.name, row["player"], row["won"], row["reward"])
+        for page in pages
+        for row in SCORES.finditer(page.read_text(encoding="utf-8"))
+    ]
+
+
+def test_every_player_of_every_world_has_a_score():
+    have = {(score.world, score.player) for score in stated()}
+    assert have >= {(name, player) for name, world in WORLDS.items() for player in world.policies}
+
+
+@pytest.mark.parametrize("score", stated(), ids=lambda score: f"{score.world}-{score.player}")
+def test_a_player_has_its_score(score: Score):
+    if score.world.startswith("openspiel:"):
+        pytest.importorskip("pyspiel", reason="needs corral[openspiel]")
+    world = find_world(score.world)
+    games = list(play_episodes(world, world.policy(score.player), episodes=EPISODES, seed=0))
+    assert not [game.error for game in games if game.error]
+    won = 100 * fmean(game.is_win for game in games)
+    reward = fmean(game.reward or 0.0 for game in games)
+    assert won == pytest.approx(float(score.won), abs=last_digit(score.won))
+    assert reward == pytest.approx(float(score.reward), abs=last_digit(score.reward))
+
+
+def last_digit(number: str) -> float:
+    return 10.0 ** -len(number.partition(".")[2])

@@ -1,0 +1,57 @@
+"""What every world keeps: seeds, instances apart, players that can play."""
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from corral.worlds import WORLDS
+from corral.worlds.play import play_scripted
+
+EVERY_WORLD = pytest.mark.parametrize("name", sorted(WORLDS))
+
+
+def story(name: str, policy: str, row: dict[str, Any], seed: int) -> list[Any]:
+    game = play_scripted(WORLDS[name], WORLDS[name].policy(policy), row, seed)
+    assert game.error is None
+    return [game.observation, *(turn.content for turn in game.turns), game.reward]
+
+
+@EVERY_WORLD
+def test_the_same_row_and_seed_are_the_same_episode(name: str):
+    for seed, row in enumerate(WORLDS[name].tasks(2, 3)):
+        assert story(name, "random", row, seed) == story(name, "random", row, seed)
+
+
+@EVERY_WORLD
+def test_a_reset_starts_anew(name: str):
+    world = WORLDS[name]
+    env, (row,) = world.factory(), world.tasks(4, 1)
+    first = env.reset(**row)
+    state = repr(vars(env))
+    assert env.reset(**row) == first
+    assert repr(vars(env)) == state
+
+
+@EVERY_WORLD
+def test_instances_in_threads_do_not_disturb_each_other(name: str):
+    rows = WORLDS[name].tasks(1, 8)
+    alone = [story(name, "random", row, seed) for seed, row in enumerate(rows)]
+    with ThreadPoolExecutor(8) as threads:
+        together = threads.map(lambda job: story(name, "random", job[1], job[0]), enumerate(rows))
+        assert list(together) == alone
+
+
+@EVERY_WORLD
+def test_the_solver_wins_what_is_held_out(name: str):
+    world = WORLDS[name]
+    for seed, row in enumerate(world.evaluation_tasks(4)):
+        assert play_scripted(world, world.policy("solver"), row, seed).is_win
+
+
+@EVERY_WORLD
+def test_a_world_has_a_readme_with_scores(name: str):
+    package = WORLDS[name].factory.__module__.rpartition(".")[0]
+    text = (resources.files(package) / "README.md").read_text(encoding="utf-8")
+    assert all(word in text for word in ("**Tool", "**Row.**", "**Reward.**", "**Scores**"))
