@@ -2,7 +2,7 @@
 
 Reward columns are the user's functions in the order given, then those of environments with
 ``get_reward``: one for each of its parts, or one named after the class; weight 1. The latter are
-filled by the player when an episode ends; this module has the functions called and adds everything up.
+filled by the player when an episode ends; this module has the functions called and adds all up.
 
 Only episodes that are not faults are shown to reward functions, in one call a function for all
 groups together. A fault has no reward and thereby leaves its group.

@@ -15,8 +15,8 @@ from pydantic_core import to_jsonable_python
 from corral.env.calls import CallFailure, ToolSet, attempt, content_of, tools_of
 from corral.env.introspection import required_parameters
 from corral.env.lifecycle import is_done, metrics
-from corral.env.own_reward import reward_parts
 from corral.env.own_process.channel import Channel
+from corral.env.own_reward import reward_parts
 from corral.env.registry import resolve
 from corral.env.threads import awaited, is_awaitable, run_without_loop
 from corral.env.tools import Tool

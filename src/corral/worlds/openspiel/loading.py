@@ -29,9 +29,7 @@ def load(name: str, player: int) -> Any:
     if kind.dynamics == kind.Dynamics.MEAN_FIELD:
         raise UsageError(f"{name} is a mean-field game: it has no seat to play from.")
     if kind.chance_mode == kind.ChanceMode.SAMPLED_STOCHASTIC:
-        raise UsageError(
-            f"{name} draws its chance where no seed reaches: it cannot be played."
-        )
+        raise UsageError(f"{name} draws its chance where no seed reaches: it cannot be played.")
     if kind.dynamics == kind.Dynamics.SIMULTANEOUS:
         game = spiel.convert_to_turn_based(game)
     if not 0 <= player < game.num_players():
