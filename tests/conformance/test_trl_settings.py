@@ -1,38 +1,23 @@
-"""Every setting of TRL 1.16 is known; it has TRL's default, or a reason is written down here."""
+"""Every setting of TRL 1.16 is known; it has TRL's default, or the docs give a reason."""
 
+import ast
 import dataclasses
 import enum
+import re
 from typing import Any
 
 import pytest
 
 from corral import GRPOConfig, SFTConfig
+from support.generated import page_of
 
 trl = pytest.importorskip("trl", reason="TRL is not installed")
 
-SAME = "the same thing, without a None to look for"
-COMMON = {
-    "model_init_kwargs": SAME,
-    "lr_scheduler_kwargs": SAME,
-    "gradient_checkpointing_kwargs": SAME,
-    "activation_checkpointing_kwargs": SAME,
-    # bf16 is None in both until a device is known; TRL then turns it on for CPUs too.
-    "gradient_checkpointing": "on for GPUs; off for CPUs, which have the memory",
-    "logging_steps": "a step of RL takes long enough to be logged",
-    "save_total_limit": "checkpoints with their optimiser fill a disk within a night",
-    "report_to": "no tracker is an empty list",
-}
-DIFFERENT = {
-    GRPOConfig: COMMON
-    | {
-        "chat_template_kwargs": SAME,
-        "generation_kwargs": SAME,
-        "disable_dropout": "else the policy that plays is not the one that is trained",
-    },
-    SFTConfig: COMMON,
-}
-"""Reasons by setting."""
-
+PAGE = "docs/coming-from-trl.md"
+_ROW = re.compile(
+    r"^\| `(?P<name>\w+)`(?P<grpo> \(GRPO\))? \| `(?P<theirs>.*?)` \| `(?P<ours>.*?)` \| .+ \|$",
+    re.MULTILINE,
+)
 PAIRS = [(GRPOConfig, trl.GRPOConfig), (SFTConfig, trl.SFTConfig)]
 
 
@@ -63,9 +48,19 @@ def test_defaults_are_those_of_trl_but_for_written_reasons(
         for field in dataclasses.fields(theirs)
         if getattr(config, field.name) != _default(field)
     }
-    # Aliases of a field share its reason; TRL's deprecated ones are None where they are not used.
+    # TRL's deprecated names are None where they are not used. {} is its None, for mappings.
     deprecated = {"activation_checkpointing", "vllm_importance_sampling_cap"}
-    assert set(other) - deprecated == set(DIFFERENT[ours]), other
+    told = {name: pair for name, pair in other.items() if pair != ({}, None)}
+    assert {name: told[name] for name in set(told) - deprecated} == _on_the_page(ours)
+
+
+def _on_the_page(ours: type[GRPOConfig]) -> dict[str, tuple[Any, Any]]:
+    """Our default and TRL's, by the settings that the page gives a reason for."""
+    return {
+        row["name"]: (ast.literal_eval(row["ours"]), ast.literal_eval(row["theirs"]))
+        for row in _ROW.finditer(page_of(PAGE))
+        if not (row["grpo"] and ours is SFTConfig)
+    }
 
 
 @pytest.mark.contract(2)

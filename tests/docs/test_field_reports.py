@@ -4,8 +4,7 @@ from support.report_table import REPORTS
 
 
 def test_the_table_is_that_of_the_tests():
-    current = REPORTS.text() == REPORTS.renewed()
-    assert current, "run: PYTHONPATH=tests python -m support.report_table"
+    assert REPORTS.is_current(), "run: PYTHONPATH=tests python -m support.report_table"
 
 
 def test_every_fault_is_shown_does_not_arise_or_comes_later():

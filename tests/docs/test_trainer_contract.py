@@ -8,8 +8,7 @@ from support.docs_blocks import text_of
 
 
 def test_the_table_is_that_of_the_tests():
-    current = CONTRACT.text() == CONTRACT.renewed()
-    assert current, "run: PYTHONPATH=tests python -m support.contract_table"
+    assert CONTRACT.is_current(), "run: PYTHONPATH=tests python -m support.contract_table"
 
 
 def test_every_item_is_shown_by_a_test_or_comes_later():

@@ -18,8 +18,8 @@ def _summary(tests: Mapping[int, Sequence[Proof]]) -> str:
     )
 
 
-def _cells(number: int, text: str, links: str) -> Sequence[str]:
-    return (str(number), text, links, _status(number))
+def _cells(number: int, text: str, links: str) -> list[str]:
+    return [str(number), text, links, _status(number)]
 
 
 def _status(number: int) -> str:
@@ -32,7 +32,7 @@ CONTRACT = ProofTable[str](
     page="docs/trainer-contract.md",
     marker="contract",
     sections=SECTIONS,
-    columns=("", "what", "shown by", "status"),
+    columns=["", "what", "shown by", "status"],
     cells=_cells,
     summary=_summary,
 )

@@ -3,11 +3,9 @@
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-ROOT = Path(__file__).resolve().parents[2]
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+from support.generated import ROOT, page_of, renewed, table, write
 
 Key = Any
 """What names an item: a number, or text."""
@@ -42,8 +40,8 @@ class ProofTable(Generic[Item]):
     """Relative to the repository."""
     marker: str
     sections: Sequence[Section[Item]]
-    columns: Sequence[str]
-    cells: Callable[[Key, Item, str], Sequence[str]]
+    columns: list[str]
+    cells: Callable[[Key, Item, str], list[str]]
     """The cells of a row, from its key, its item, and the links to its tests."""
     summary: Callable[[Mapping[Key, Sequence[Proof]]], str]
     """One sentence with the numbers."""
@@ -67,45 +65,30 @@ class ProofTable(Generic[Item]):
                 found[key].append(Proof(file, name))
         return {key: sorted(set(tests)) for key, tests in found.items()}
 
-    def text(self) -> str:
-        """The page as it is."""
-        return (ROOT / self.page).read_text(encoding="utf-8")
-
-    def renewed(self) -> str:
-        """The page with its generated part as the tests say now."""
-        before, _, rest = self.text().partition(BEGIN)
-        _, _, after = rest.partition(END)
-        tests = self.proofs()
-        return f"{before}{BEGIN}\n{self.summary(tests)}\n\n{self._tables(tests)}\n{END}{after}"
+    def is_current(self) -> bool:
+        """Whether the page says what the tests say now."""
+        return page_of(self.page) == renewed(self.page, self._tables())
 
     def write(self) -> None:
         """Write the page anew."""
-        (ROOT / self.page).write_text(self.renewed(), encoding="utf-8")
+        write(self.page, self._tables())
 
-    def _tables(self, tests: Mapping[Key, Sequence[Proof]]) -> str:
+    def _tables(self) -> str:
         """Markdown: one table a section, one row an item."""
-        lines: list[str] = []
+        tests = self.proofs()
+        lines = [self.summary(tests)]
         for section in self.sections:
-            lines += [
-                f"### {section.title}",
-                "",
-                _row(self.columns),
-                "|---" * len(self.columns) + "|",
+            rows = [
+                self.cells(key, item, "<br>".join(proof.link() for proof in tests[key]) or "–")
+                for key, item in section.items.items()
             ]
-            for key, item in section.items.items():
-                links = "<br>".join(proof.link() for proof in tests[key])
-                lines.append(_row(self.cells(key, item, links or "–")))
-            lines.append("")
-        return "\n".join(lines).rstrip()
+            lines += ["", f"### {section.title}", "", *table(self.columns, rows)]
+        return "\n".join(lines)
 
 
 def count_of_tests(tests: Mapping[Key, Sequence[Proof]]) -> int:
     """How many test functions show something."""
     return len({proof for proofs in tests.values() for proof in proofs})
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "|".join(["", *(f" {cell} " if cell else " " for cell in cells), ""])
 
 
 def _marked(module: ast.Module, marker: str) -> Iterator[tuple[str, Key]]:

@@ -19,17 +19,17 @@ def _summary(tests: Mapping[str, Sequence[Proof]]) -> str:
     )
 
 
-def _cells(key: str, item: Report, links: str) -> Sequence[str]:
+def _cells(key: str, item: Report, links: str) -> list[str]:
     repository, _, number = item.source.partition("#")
     link = f"[{key}](https://github.com/{repository}/issues/{number})"
-    return (link, item.what, links, f"later: {item.later}" if item.later else item.note)
+    return [link, item.what, links, f"later: {item.later}" if item.later else item.note]
 
 
 REPORTS = ProofTable[Report](
     page="docs/field-reports.md",
     marker="report",
     sections=SECTIONS,
-    columns=("", "what went wrong elsewhere", "shown by", "how"),
+    columns=["", "what went wrong elsewhere", "shown by", "how"],
     cells=_cells,
     summary=_summary,
 )

@@ -18,6 +18,11 @@ SFT_SETTINGS: Mapping[str, ForeignSetting] = {
         reason="a balance loss over micro-batches would depend on where they are cut",
         instead="Leave it out, and freeze the router or train an adapter that spares it.",
     ),
+    "dataloader_drop_last": ForeignSetting(
+        default=False,
+        reason="the last step of an epoch learns from the rows that are left",
+        instead="Leave rows out of the dataset, so that whole batches divide it.",
+    ),
     "remove_unused_columns": ForeignSetting(
         default=True,
         harmless=(False,),
