@@ -31,6 +31,7 @@ from corral.training.optimization import OptimizationConfig
 from corral.training.optimizers import make_optimizer
 from corral.training.processes import make_accelerator
 from corral.training.schedules import rate_schedule
+from corral.training.vision import reads_images
 from corral.training.weights import check_weights
 
 logger = logging.getLogger(__name__)
@@ -106,7 +107,8 @@ class Learner:
         self.model = model
         self.config = config
         self.step = 0
-        self.accelerator = make_accelerator(config)
+        # Rows without an image leave a vision tower unused.
+        self.accelerator = make_accelerator(config, skips_parts=reads_images(model))
         check_weights(model)
         if _derived(config.gradient_checkpointing, self.accelerator):
             _enable_gradient_checkpointing(model, config.gradient_checkpointing_kwargs)

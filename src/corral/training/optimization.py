@@ -79,7 +79,8 @@ class OptimizationConfig(Configuration):
     use_cpu: bool = False
     """Train on the CPU although there is an accelerator."""
     ddp_find_unused_parameters: bool | None = None
-    """Several processes: look for parameters without a gradient in each step; None: don't."""
+    """Several processes: look for parameters without a gradient in each step; None: for models that
+    read images, whose vision tower has none where a process has only text."""
     ddp_bucket_cap_mb: int | None = Field(default=None, ge=1)
     """Several processes: megabytes of gradients that are exchanged at once; None: torch's."""
     ddp_static_graph: bool | None = None
