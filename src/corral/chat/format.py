@@ -7,8 +7,7 @@ from typing import Any
 from corral.chat.calls import HERMES, CallSyntax
 from corral.chat.calls.syntax import Types
 from corral.chat.control_tokens import ControlTokens, without_guard
-from corral.chat.corral_template import corral_template
-from corral.chat.image_support import image_mark, plain_renderer, tokenizer_and_images
+from corral.chat.image_support import corral_renderer, plain_renderer, tokenizer_and_images
 from corral.chat.images import Encoded, ImageReader
 from corral.chat.pictures import loaded
 from corral.chat.probe import PROBE_TOOL
@@ -205,7 +204,4 @@ def _renderer_for(
     theirs = tokenizer_renderer(tokenizer, options, extra_stop_ids, images=images)
     if theirs is not None:
         return theirs
-    mark = None if images is None else image_mark(tokenizer, options, images)
-    template = corral_template(tokenizer, image_mark=mark)
-    ours = Renderer(tokenizer=tokenizer, template=template, options=options, images=images)
-    return ours, HERMES
+    return corral_renderer(tokenizer, options, images), HERMES

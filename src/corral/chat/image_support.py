@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from copy import copy
 from typing import Any
 
+from corral.chat.corral_template import corral_template
 from corral.chat.images import ImageReader
 from corral.chat.render import Renderer
 from corral.chat.tokenizer import Tokenizer
@@ -45,7 +46,16 @@ def plain_renderer(
     )
 
 
-def image_mark(tokenizer: Tokenizer, options: Mapping[str, Any], images: ImageReader) -> str:
+def corral_renderer(
+    tokenizer: Tokenizer, options: Mapping[str, Any], images: ImageReader | None
+) -> Renderer:
+    """Corral's template, for tokenizers whose own has no place for tools; images as theirs has."""
+    mark = None if images is None else _image_mark(tokenizer, options, images)
+    template = corral_template(tokenizer, image_mark=mark)
+    return Renderer(tokenizer=tokenizer, template=template, options=options, images=images)
+
+
+def _image_mark(tokenizer: Tokenizer, options: Mapping[str, Any], images: ImageReader) -> str:
     """What the tokenizer's own template writes for an image between two texts."""
     if not tokenizer.chat_template:
         return images.token

@@ -74,17 +74,33 @@ class ImageReader:
             ImageError: The processor cannot read an image.
             TemplateError: The template does not show the images.
         """
-        pictures = pictures_of(messages)
+        pictures, found = pictures_of(messages), text.count(self.token)
+        if found != len(pictures):
+            roles = ", ".join(message["role"] for message in messages)
+            raise TemplateError(
+                f"The chat template writes {found} placeholders {self.token!r} for {len(pictures)} "
+                f"images in messages with roles [{roles}]: use a template that shows images in all "
+                "of them."
+            )
+        return self.encode_text(text, pictures)
+
+    def encode_text(self, text: str, pictures: Sequence[Any]) -> Encoded:
+        """Text as ids, each placeholder in it expanded for its picture.
+
+        Raises:
+            ImageError: There are more or fewer placeholders, or the processor cannot read one.
+        """
         pieces = text.split(self.token)
-        self._check(messages, found=len(pieces) - 1, wanted=len(pictures))
-        tokenizer = self.processor.tokenizer
-        if not pictures:
-            return Encoded(encode(tokenizer, text))
+        if len(pieces) - 1 != len(pictures):
+            raise ImageError(
+                f"A text has {len(pieces) - 1} placeholders {self.token!r} for {len(pictures)} "
+                "images: give as many images as it has placeholders."
+            )
         read = [self._of(picture) for picture in pictures]
         whole = pieces[0] + "".join(
             one.expansion + piece for one, piece in zip(read, pieces[1:], strict=True)
         )
-        ids = encode(tokenizer, whole)
+        ids = encode(self.processor.tokenizer, whole)
         return Encoded(ids, self._placed(ids, [one.image for one in read]))
 
     def inputs(self, pictures: Sequence[Any], text: str) -> dict[str, Any]:
@@ -145,15 +161,6 @@ class ImageReader:
             own, places = places[: image.tokens], places[image.tokens :]
             placed.append(PlacedImage(image=image, start=own[0], stop=own[-1] + 1))
         return tuple(placed)
-
-    def _check(self, messages: Sequence[Message], *, found: int, wanted: int) -> None:
-        if found == wanted:
-            return
-        roles = ", ".join(message["role"] for message in messages)
-        raise TemplateError(
-            f"The chat template writes {found} placeholders {self.token!r} for {wanted} images in "
-            f"messages with roles [{roles}]: use a template that shows images in all of them."
-        )
 
 
 def _axes(reader: ImageReader) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The proof that an engine and the learner see images as the model does by itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import torch
@@ -9,6 +10,8 @@ from torch import Tensor, nn
 from corral.algorithms import collate, token_logprobs
 from corral.chat import ChatFormat
 from corral.chat.images import Encoded, ImageReader
+from corral.chat.pictures import loaded
+from corral.chat.render import Renderer
 from corral.engines.protocol import Engine, ImageEngine
 from corral.engines.torch_engine.forward import evaluation_mode
 from corral.errors import UsageError, require
@@ -54,22 +57,46 @@ def prove_images(model: nn.Module, chat: ChatFormat, engine: Engine) -> None:
     Raises:
         UsageError: They differ, or the model cannot be run with images.
     """
-    reader = chat.images
-    assert reader is not None
+    assert chat.images is not None
     prompt = chat.prompt(chat.loaded([_question()]))
+    with _running(model):
+        sampled = run_blocking(_sample(engine, prompt))
+        plain = _plain_logprobs(model, chat.images, prompt, sampled.ids)
+        learned = _learner_logprobs(model, prompt, sampled.ids)
+    _compare(model, "the engine", torch.tensor(sampled.logprobs), plain)
+    _compare(model, "the learner", learned, plain)
+
+
+def prove_learner(model: nn.Module, renderer: Renderer) -> None:
+    """Compare the learner's logprobs after a dummy prompt with two pictures with a plain pass.
+
+    Raises:
+        UsageError: They differ, or the model cannot be run with images.
+    """
+    assert renderer.images is not None
+    prompt = renderer.encoded(loaded([_question()]), opens_turn=True)
+    said = prompt.ids[-_TOKENS:]
+    with _running(model):
+        plain = _plain_logprobs(model, renderer.images, prompt, said)
+        learned = _learner_logprobs(model, prompt, said)
+    _compare(model, "the learner", learned, plain)
+
+
+@contextmanager
+def _running(model: nn.Module) -> Iterator[None]:
     try:
-        with evaluation_mode(model):
-            sampled = run_blocking(_sample(engine, prompt))
-            plain = _plain_logprobs(model, reader, prompt, sampled)
-            learned = _learner_logprobs(model, prompt, sampled)
+        with evaluation_mode(model), torch.no_grad():
+            yield
     except (TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
         if isinstance(error, UsageError):
             raise
         raise _cannot_run(model, f"{type(error).__name__}: {error}") from error
-    for who, logprobs in (("the engine", torch.tensor(sampled.logprobs)), ("the learner", learned)):
-        gap = (logprobs - plain).abs().max().item()
-        if not gap <= _TOLERANCE:
-            raise _cannot_run(model, f"{who}'s logprobs differ by {gap:.3g}")
+
+
+def _compare(model: nn.Module, who: str, logprobs: Tensor, plain: Tensor) -> None:
+    gap = (logprobs - plain).abs().max().item()
+    if not gap <= _TOLERANCE:
+        raise _cannot_run(model, f"{who}'s logprobs differ by {gap:.3g}")
 
 
 async def _sample(engine: Engine, prompt: Encoded) -> Sampled:
@@ -84,12 +111,12 @@ async def _sample(engine: Engine, prompt: Encoded) -> Sampled:
 
 
 def _plain_logprobs(
-    model: nn.Module, reader: ImageReader, prompt: Encoded, sampled: Sampled
+    model: nn.Module, reader: ImageReader, prompt: Encoded, said: Sequence[int]
 ) -> Tensor:
-    """Of the sampled tokens, by the model's own forward on what the processor makes."""
+    """Of the tokens after the prompt, by the model's own forward on what the processor makes."""
     pictures = [placed.image.picture for placed in prompt.images]
     made = reader.inputs(pictures, reader.token * len(pictures))
-    ids = torch.tensor([[*prompt.ids, *sampled.ids]])
+    ids = torch.tensor([[*prompt.ids, *said]])
     is_image = (ids == reader.token_id).int()
     is_image[:, len(prompt.ids) :] = 0
     of_text = {"attention_mask": torch.ones_like(ids)}
@@ -99,26 +126,24 @@ def _plain_logprobs(
         name: value.to(device) for name, value in {**made, **of_text, "input_ids": ids}.items()
     }
     whole: Any = model
-    with torch.no_grad():
-        logits = whole(**arguments, use_cache=False).logits[0].float().cpu()
+    logits = whole(**arguments, use_cache=False).logits[0].float().cpu()
     scored = logits[:-1].log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
     return scored[len(prompt.ids) - 1 :]
 
 
-def _learner_logprobs(model: nn.Module, prompt: Encoded, sampled: Sampled) -> Tensor:
-    before = len(prompt.ids)
+def _learner_logprobs(model: nn.Module, prompt: Encoded, said: Sequence[int]) -> Tensor:
+    ids = (*prompt.ids, *said)
     row = Sample(
-        ids=(*prompt.ids, *sampled.ids),
-        loss_mask=(0,) * before + (1,) * len(sampled.ids),
-        logprobs=(0.0,) * before + sampled.logprobs,
+        ids=ids,
+        loss_mask=(0,) * len(prompt.ids) + (1,) * len(said),
+        logprobs=(0.0,) * len(ids),
         advantage=0.0,
         version=0,
         episode=(0, 0),
         images=prompt.images,
     )
     batch = collate([row], [0], packing=False).to(next(model.parameters()).device)
-    with torch.no_grad():
-        return token_logprobs(model, batch).logprobs.float().cpu()
+    return token_logprobs(model, batch).logprobs.float().cpu()
 
 
 def _question() -> Message:

@@ -10,8 +10,13 @@ from torch import nn
 from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
 from corral.chat import ChatFormat
-from corral.chat.corral_template import corral_template
-from corral.chat.image_support import is_processor, text_part
+from corral.chat.image_support import (
+    corral_renderer,
+    is_processor,
+    plain_renderer,
+    text_part,
+    tokenizer_and_images,
+)
 from corral.chat.render import Renderer
 from corral.chat.tool_support import tokenizer_renderer
 from corral.errors import TemplateError, UsageError, WrongTypeError, require
@@ -135,24 +140,29 @@ def chat_format(
 
 
 def whole_renderer(
-    tokenizer: Any, model: nn.Module, template_kwargs: Mapping[str, Any], *, needs_tools: bool
+    processing_class: Any,
+    model: nn.Module,
+    template_kwargs: Mapping[str, Any],
+    *,
+    needs_tools: bool,
 ) -> Renderer:
     """What writes whole conversations, whether or not they can be extended turn by turn.
 
     It is the tokenizer's own template, or Corral's where that has no place for the tools.
+
+    Args:
+        processing_class: The tokenizer, or the processor of a model that reads images.
     """
-    own = Renderer(tokenizer=tokenizer, template=None, options=template_kwargs)
+    tokenizer, images = tokenizer_and_images(processing_class)
+    own = plain_renderer(tokenizer, template_kwargs, images)
     if not needs_tools and tokenizer.chat_template:
         return own
+    ends = sorted(stop_ids_of(model))
     try:
-        found = tokenizer_renderer(tokenizer, template_kwargs, sorted(stop_ids_of(model)))
+        found = tokenizer_renderer(tokenizer, template_kwargs, ends, images=images)
     except TemplateError:  # calls that Corral cannot read back, but the template can write
         return own
-    if found is not None:
-        return found[0]
-    return Renderer(
-        tokenizer=tokenizer, template=corral_template(tokenizer), options=template_kwargs
-    )
+    return corral_renderer(tokenizer, template_kwargs, images) if found is None else found[0]
 
 
 _DROPOUT_NUMBERS = ("attention_dropout", "activation_dropout", "hidden_dropout", "dropout")

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from corral.chat.pictures import has_image
 from corral.errors import UsageError
 from corral.records import Message
+from corral.training.image_columns import images_of, with_images
 
 _HOLE_KEYS = ("tool_calls", "name", "tool_call_id", "reasoning_content")
 """Keys of a message that say nothing where they are None: tables have them in every row."""
@@ -27,6 +29,8 @@ class RowShape:
     """Text before the completion."""
     completion: str = ""
     """The text, or what follows the prompt."""
+    pictures: tuple[Any, ...] = ()
+    """What the placeholders of a text stand for; messages have theirs in blocks."""
     has_completion: bool = False
     ids: tuple[int, ...] | None = None
     mask: tuple[int, ...] = ()
@@ -35,6 +39,11 @@ class RowShape:
     def is_conversational(self) -> bool:
         """Whether a chat template writes it."""
         return bool(self.messages)
+
+    @property
+    def has_images(self) -> bool:
+        """Whether there is a picture anywhere."""
+        return bool(self.pictures) or any(map(has_image, self.messages))
 
     @property
     def uses_tools(self) -> bool:
@@ -54,7 +63,13 @@ def read_row(row: Mapping[str, Any], text_field: str) -> RowShape:
         UsageError: No column to learn from, or one that holds something else than it should.
     """
     columns = {name: value for name, value in row.items() if value is not None}
+    pictures = images_of(columns)
     if "input_ids" in columns:
+        if pictures:
+            raise UsageError(
+                "'input_ids' beside images, which are read with the text that they stand in: give "
+                "'messages' with images, or leave them out."
+            )
         return _ids_row(columns)
     if "messages" in columns:
         return _conversation(columns, columns["messages"], "messages")
@@ -66,7 +81,7 @@ def read_row(row: Mapping[str, Any], text_field: str) -> RowShape:
         text = columns[text_field]
         if not isinstance(text, str):
             raise UsageError(f"{text_field}={text!r:.60} is no text.")
-        return RowShape(described=f"{text_field!r}", completion=text)
+        return RowShape(described=f"{text_field!r}", completion=text, pictures=tuple(pictures))
     raise UsageError(
         f"the columns {sorted(row)} can't be learned from: give 'messages', or 'prompt' and "
         f"'completion', or {text_field!r} (dataset_text_field names that one)."
@@ -95,7 +110,7 @@ def _conversation(columns: Mapping[str, Any], value: Any, name: str) -> RowShape
     messages = read_messages(value, name)
     return RowShape(
         described=f"{name!r}",
-        messages=tuple(messages),
+        messages=tuple(with_images(messages, images_of(columns))),
         tools=read_tools(columns.get("tools")),
         template_options=_json_of(columns.get("chat_template_kwargs"), dict, {}),
     )
@@ -105,7 +120,11 @@ def _completion_row(columns: Mapping[str, Any]) -> RowShape:
     prompt, completion = columns["prompt"], columns["completion"]
     if isinstance(prompt, str) and isinstance(completion, str):
         return RowShape(
-            described="a text prompt", prompt=prompt, completion=completion, has_completion=True
+            described="a text prompt",
+            prompt=prompt,
+            completion=completion,
+            pictures=tuple(images_of(columns)),
+            has_completion=True,
         )
     if isinstance(prompt, str) or isinstance(completion, str):
         raise UsageError(
@@ -113,9 +132,10 @@ def _completion_row(columns: Mapping[str, Any]) -> RowShape:
             f"{type(prompt).__name__}, the other a {type(completion).__name__}."
         )
     asked = read_messages(prompt, "prompt")
+    messages = [*asked, *read_messages(completion, "completion")]
     return RowShape(
         described="'prompt' and 'completion'",
-        messages=(*asked, *read_messages(completion, "completion")),
+        messages=tuple(with_images(messages, images_of(columns))),
         prompt_length=len(asked),
         tools=read_tools(columns.get("tools")),
         template_options=_json_of(columns.get("chat_template_kwargs"), dict, {}),

@@ -20,16 +20,22 @@ from corral.errors import UsageError
 from corral.records import Sample
 from corral.track import Tracker
 from corral.training.data_files import RowStream, open_rows
+from corral.training.image_proof import prove_learner
 from corral.training.learner import Learner
 from corral.training.loop import Callback
-from corral.training.models import load_model, load_tokenizer, with_adapter
+from corral.training.models import (
+    load_model,
+    load_processing_class,
+    whole_renderer,
+    with_adapter,
+)
 from corral.training.processes import make_accelerator
 from corral.training.run_settings import run_settings
 from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
 from corral.training.sft_evaluation import evaluate, evaluation_sets
 from corral.training.sft_loss import TextLoss
-from corral.training.special_tokens import prepared_tokenizer, stop_at_eos
+from corral.training.special_tokens import prepared, stop_at_eos, tokenizer_of
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.token_rows import RowEncoder
 from corral.training.trainer import Trainer
@@ -55,7 +61,8 @@ class SFTTrainer(Trainer):
             dataset, an iterable one (with ``max_steps``), or where one is: a .jsonl, .parquet or
             .csv file, a folder of such files, a hub id.
         eval_dataset: The same, or several by name; see ``eval_strategy``.
-        processing_class: The tokenizer; None: the one beside the model.
+        processing_class: The tokenizer, or the processor of a model that reads images; None: what
+            lies beside the model.
         peft_config: Trains a LoRA adapter instead of the whole model.
         formatting_func: Makes the text of a row that has none.
         callbacks: Callbacks of transformers, objects or classes; see ``corral.training.loop``.
@@ -92,14 +99,14 @@ class SFTTrainer(Trainer):
         for name in ("eval_strategy", "save_strategy"):
             if isinstance(rows, RowStream) and getattr(args, name) == "epoch":
                 raise UsageError(f'{name}="epoch" with a stream, which has no epochs: use "steps".')
-        tokenizer = load_tokenizer(
+        given = load_processing_class(
             model, processing_class, trust_remote_code=args.trust_remote_code
         )
-        self.processing_class = prepared_tokenizer(tokenizer, args)
+        self.processing_class = prepared(given, args)
         loaded = load_model(model, args.loading_kwargs())
         self.model = with_adapter(loaded, peft_config, args.seed)
         if args.eos_token is not None:
-            stop_at_eos(loaded, self.processing_class)
+            stop_at_eos(loaded, tokenizer_of(self.processing_class))
         self.encoder = RowEncoder(self.processing_class, self.model, args, formatting_func)
         self.chat: Any = self.encoder  # saving a model asks it for the template, and no more
         per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
@@ -110,6 +117,7 @@ class SFTTrainer(Trainer):
         layout = args.model_copy(update={"packing": is_packed})
         self.learner = Learner(self.model, layout, optimizers)
         self.accelerator = self.learner.accelerator
+        self._prove_images()
         self.state = TrainerState(max_steps=self._planned_steps())
         self.learner.schedule(self.state.max_steps)
         self._make_ready(
@@ -159,8 +167,8 @@ class SFTTrainer(Trainer):
 
     def _rows(self, step: int) -> list[Sample]:
         """This process's rows of an optimiser step: a pure function of (data, seed, step)."""
-        blocks = self.batches.step(step)
-        mine = blocks[self.accelerator.process_index :: self.accelerator.num_processes]
+        share = slice(self.accelerator.process_index, None, self.accelerator.num_processes)
+        mine = self.batches.step(step, share)
         return [sample_of(row, place) for place, block in enumerate(mine) for row in block]
 
     def _step(self, rows: list[Sample]) -> dict[str, float]:
@@ -186,6 +194,15 @@ class SFTTrainer(Trainer):
         """Tokens of these rows and of those of the other processes."""
         own = sum(len(row.ids) for row in rows)
         return round(self.learner.sum_of(own))
+
+    def _prove_images(self) -> None:
+        """See that the model reads images in training as it does by itself, before it starts."""
+        # A stream may still bring images.
+        is_text = isinstance(getattr(self.batches, "blocks", None), list)
+        if self.encoder.images is not None and not is_text:
+            options = self.args.chat_template_kwargs
+            renderer = whole_renderer(self.processing_class, self.model, options, needs_tools=False)
+            prove_learner(self.model, renderer)
 
     def _planned_steps(self) -> int:
         if self.args.max_steps > 0:

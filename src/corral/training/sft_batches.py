@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from typing import overload
 
 from corral.errors import UsageError
 from corral.records import Sample
 from corral.rollout.seeds import shuffled
 from corral.training.blocks import Block, pack_blocks
-from corral.training.data_files import Row, RowStream
+from corral.training.data_files import PictureTable, Row, RowStream, reordered
 from corral.training.sft_config import SFTConfig
+from corral.training.sft_images import check_images
 from corral.training.token_rows import RowEncoder, TokenRow
 
 logger = logging.getLogger(__name__)
@@ -29,14 +32,14 @@ class ListedBatches:
         """Steps of one pass; the last may have fewer rows."""
         return -(-len(self.blocks) // self.per_step)
 
-    def step(self, number: int) -> list[Block]:
-        """The blocks of step ``number`` (from 0), over all processes."""
+    def step(self, number: int, share: slice = slice(None)) -> list[Block]:
+        """The blocks of step ``number`` (from 0), over all processes, or a share of them."""
         epoch, place = divmod(number, self.steps_per_epoch)
         order: Sequence[int] = range(len(self.blocks))
         if self._is_random:
             order = shuffled(order, self._seed, "epoch", epoch)
         picked = order[place * self.per_step : (place + 1) * self.per_step]
-        return [self.blocks[index] for index in picked]
+        return [self.blocks[index] for index in picked[share]]
 
 
 class StreamedBatches:
@@ -50,13 +53,13 @@ class StreamedBatches:
         self._next = 0
         self._blocks = self._endless()
 
-    def step(self, number: int) -> list[Block]:
-        """The blocks of step ``number``; an earlier one than the last starts the stream again."""
+    def step(self, number: int, share: slice = slice(None)) -> list[Block]:
+        """As above; an earlier step than the last starts the stream again."""
         if number < self._next:
             self._next, self._blocks = 0, self._endless()
         skipped = (number - self._next) * self._per_step
         self._next = number + 1
-        return list(islice(self._blocks, skipped, skipped + self._per_step))
+        return list(islice(self._blocks, skipped, skipped + self._per_step))[share]
 
     def _endless(self) -> Iterator[Block]:
         while True:
@@ -66,6 +69,27 @@ class StreamedBatches:
                 yield block
             if is_empty:
                 raise UsageError("train_dataset has no row to learn from.")
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksOnDemand(Sequence[Block]):
+    """One block for each row, encoded whenever it is asked for: pixels of all would fill memory."""
+
+    rows: Sequence[Row]
+    encoder: RowEncoder
+    args: SFTConfig
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Block: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Block]: ...
+    def __getitem__(self, index: int | slice) -> Block | list[Block]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        return (cut_row(self.encoder.encode(self.rows[index], index), self.args),)
 
 
 class BlockSource:
@@ -109,8 +133,9 @@ def cut_row(row: TokenRow, args: SFTConfig) -> TokenRow:
     """The row, cut to ``max_length`` at the end that ``truncation_mode`` gives up."""
     if args.max_length is None or len(row.ids) <= args.max_length:
         return row
-    is_start_kept = args.truncation_mode == "keep_start"
-    return row.cut(slice(args.max_length) if is_start_kept else slice(-args.max_length, None))
+    if args.truncation_mode == "keep_start":
+        return row.first(args.max_length)
+    return row.cut(slice(-args.max_length, None))
 
 
 def batches_of(
@@ -136,23 +161,34 @@ def batches_of(
         return StreamedBatches(source, per_step)
     if args.shuffle_dataset:
         seed = args.seed if args.data_seed is None else args.data_seed
-        rows = shuffled(rows, seed, "dataset")
+        rows = reordered(rows, shuffled(range(len(rows)), seed, "dataset"))
     return ListedBatches(
         blocks_of(rows, encoder, args, packing=args.packing, name=name), per_step, args
     )
 
 
 def blocks_of(
-    rows: Iterable[Row], encoder: RowEncoder, args: SFTConfig, *, packing: bool, name: str
-) -> list[Block]:
-    """All blocks of some rows.
+    rows: Sequence[Row] | RowStream,
+    encoder: RowEncoder,
+    args: SFTConfig,
+    *,
+    packing: bool,
+    name: str,
+) -> Sequence[Block]:
+    """All blocks of some rows; where there are images, each is made when it is needed.
 
     Raises:
         UsageError: There are no rows, or none with a token to learn.
     """
-    listed = list(rows)
+    listed = list(rows) if isinstance(rows, RowStream) else rows
     if not listed:
         raise UsageError(f"{name} has no rows: give at least one.")
+    if isinstance(listed, PictureTable):
+        check_images(encoder.images, args, what=name)
+        return BlocksOnDemand(listed, encoder, args)
+    has_images = [encoder.has_images(row, index) for index, row in enumerate(listed)]
+    if any(has_images):
+        return BlocksOnDemand(listed, encoder, args)
     blocks = list(BlockSource(listed, encoder, args, packing=packing, name=name))
     if not any(row.trained_tokens() for block in blocks for row in block):
         raise UsageError(
@@ -171,4 +207,5 @@ def sample_of(row: TokenRow, index: int) -> Sample:
         advantage=1.0,
         version=0,
         episode=(index, 0),
+        images=row.images,
     )

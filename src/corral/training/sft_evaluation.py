@@ -11,17 +11,22 @@ from corral.training.data_files import open_rows
 from corral.training.learner import Learner
 from corral.training.sft_batches import blocks_of, sample_of
 from corral.training.sft_config import SFTConfig
-from corral.training.sft_loss import TextLoss
+from corral.training.sft_loss import TextLoss, TextNumbers, mean_numbers
 from corral.training.token_rows import RowEncoder
 
+_PART = 64
+"""Blocks of a process that are in memory together: the pixels of a whole data set may not fit."""
 
-def evaluation_sets(dataset: Any, encoder: RowEncoder, args: SFTConfig) -> dict[str, list[Block]]:
+
+def evaluation_sets(
+    dataset: Any, encoder: RowEncoder, args: SFTConfig
+) -> dict[str, Sequence[Block]]:
     """The rows to evaluate on by prefix: ``eval``, or ``eval_<name>`` for each of several sets."""
     if dataset is None:
         return {}
     sets = dataset if isinstance(dataset, Mapping) else {"": dataset}
     packing = args.packing if args.eval_packing is None else args.eval_packing
-    found: dict[str, list[Block]] = {}
+    found: dict[str, Sequence[Block]] = {}
     for key, one in sets.items():
         name = f"eval_dataset[{key!r}]" if key else "eval_dataset"
         blocks = blocks_of(open_rows(one, name=name), encoder, args, packing=packing, name=name)
@@ -34,17 +39,9 @@ def evaluate(
 ) -> dict[str, float]:
     """Loss, entropy and accuracy on every set: means over tokens, however they are batched."""
     metrics: dict[str, float] = {}
-    accelerator = learner.accelerator
     for prefix, blocks in sets.items():
         started = time.perf_counter()
-        mine = blocks[accelerator.process_index :: accelerator.num_processes]
-        samples = [sample_of(row, place) for place, block in enumerate(mine) for row in block]
-        learner.model.eval()
-        with torch.no_grad():
-            measured = TextLoss(learner, samples, args.loss_type)
-            for micro in measured.batches:
-                measured(micro)
-        numbers = measured.numbers()
+        numbers = _measured(learner, blocks, args.loss_type)
         seconds = time.perf_counter() - started
         metrics |= {
             f"{prefix}_loss": numbers.loss,
@@ -54,3 +51,19 @@ def evaluate(
             f"{prefix}_samples_per_second": len(blocks) / seconds,
         }
     return metrics
+
+
+@torch.no_grad()
+def _measured(learner: Learner, blocks: Sequence[Block], loss_type: str) -> TextNumbers:
+    """What the blocks of all processes come to, some at a time."""
+    processes, own = learner.accelerator.num_processes, learner.accelerator.process_index
+    parts: list[TextNumbers] = []
+    learner.model.eval()
+    for start in range(0, len(blocks), _PART * processes):
+        mine = blocks[start + own : start + _PART * processes : processes]
+        samples = [sample_of(row, place) for place, block in enumerate(mine) for row in block]
+        measured = TextLoss(learner, samples, loss_type)
+        for micro in measured.batches:
+            measured(micro)
+        parts.append(measured.numbers())
+    return mean_numbers(parts)

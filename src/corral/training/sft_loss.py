@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 
 import torch
 from torch import Tensor
@@ -23,6 +24,17 @@ class TextNumbers:
     """Share of tokens that were the likeliest."""
     tokens: float
     """Trained tokens."""
+
+
+def mean_numbers(parts: Sequence[TextNumbers]) -> TextNumbers:
+    """The numbers of all parts together."""
+    tokens = fsum(part.tokens for part in parts)
+    return TextNumbers(
+        loss=fsum(part.loss * part.tokens for part in parts) / tokens,
+        entropy=fsum(part.entropy * part.tokens for part in parts) / tokens,
+        mean_token_accuracy=fsum(part.mean_token_accuracy * part.tokens for part in parts) / tokens,
+        tokens=tokens,
+    )
 
 
 class TextLoss:

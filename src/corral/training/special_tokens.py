@@ -1,28 +1,35 @@
-"""A tokenizer with the eos token and the chat template that a configuration asks for."""
+"""A tokenizer or processor with the eos token and chat template that a configuration asks for."""
 
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from corral.chat.image_support import is_processor
 from corral.errors import UsageError
 from corral.training.models import load_tokenizer, stop_ids_of
 from corral.training.sft_config import SFTConfig
 
 
-def prepared_tokenizer(tokenizer: Any, args: SFTConfig) -> Any:
-    """The tokenizer itself, or a changed copy: what the user gave stays as it is."""
+def prepared(processing_class: Any, args: SFTConfig) -> Any:
+    """The tokenizer or processor itself, or a changed copy: what was given stays as it is."""
     if args.eos_token is None and args.chat_template_path is None:
-        return tokenizer
-    changed = deepcopy(tokenizer)
+        return processing_class
+    changed = deepcopy(processing_class)
+    tokenizer = tokenizer_of(changed)
     if args.eos_token is not None:
-        if args.eos_token not in changed.get_vocab():
+        if args.eos_token not in tokenizer.get_vocab():
             raise UsageError(
                 f"eos_token={args.eos_token!r} is no token of the tokenizer's vocabulary."
             )
-        changed.eos_token = args.eos_token
+        tokenizer.eos_token = args.eos_token
     if args.chat_template_path is not None:
-        changed.chat_template = _template(args.chat_template_path, changed)
+        changed.chat_template = _template(args.chat_template_path, tokenizer)
     return changed
+
+
+def tokenizer_of(processing_class: Any) -> Any:
+    """A processor's tokenizer, or the tokenizer itself."""
+    return processing_class.tokenizer if is_processor(processing_class) else processing_class
 
 
 def stop_at_eos(model: Any, tokenizer: Any) -> None:

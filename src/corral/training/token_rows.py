@@ -13,23 +13,32 @@ lists of messages (+ ``tools``)
 
 With ``assistant_only_loss`` a conversation is laid out as a rollout lays it out, and trained is
 what an assistant says, from behind the generation prompt through the stop token.
+
+Images stand in blocks of messages or in the columns ``image`` and ``images``, which fill the empty
+blocks of messages, or the placeholders of a text, in order.
 """
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
 from corral.chat import ChatFormat
+from corral.chat.image_support import tokenizer_and_images
+from corral.chat.images import Encoded, ImageReader
+from corral.chat.pictures import loaded, open_picture
 from corral.chat.render import Renderer
 from corral.errors import UsageError
+from corral.records import PlacedImage
 from corral.training.conversations import lay_out
 from corral.training.models import chat_format, whole_renderer
 from corral.training.raw_rows import RowShape, read_row
 from corral.training.sft_config import SFTConfig
+from corral.training.sft_images import check_images, check_placeholders
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +54,7 @@ class TokenRow:
     is_trained: tuple[int, ...]
     """1 where the loss looks. Nothing predicts a row's first token, so that one is left out when
     the row is trained; where rows are joined, its predecessor does."""
+    images: tuple[PlacedImage, ...] = ()
 
     @property
     def labels(self) -> list[int]:
@@ -53,31 +63,46 @@ class TokenRow:
         return [token if is_trained else IGNORED for token, is_trained in pairs]
 
     def cut(self, place: slice) -> "TokenRow":
-        """A part of the row."""
+        """A part of a row without images."""
         return TokenRow(self.ids[place], self.is_trained[place])
+
+    def first(self, length: int) -> "TokenRow":
+        """The row's first tokens: so many, or fewer where an image would be cut in two."""
+        length = next((i.start for i in self.images if i.start < length < i.stop), length)
+        images = tuple(image for image in self.images if image.stop <= length)
+        return TokenRow(self.ids[:length], self.is_trained[:length], images)
 
     def trained_tokens(self) -> int:
         """How many tokens the loss looks at."""
         return sum(self.is_trained[1:])
 
 
-def token_row(ids: Sequence[int], is_trained: Sequence[int]) -> TokenRow:
+def token_row(
+    ids: Sequence[int], is_trained: Sequence[int], images: Sequence[PlacedImage] = ()
+) -> TokenRow:
     """A row of any sequences."""
-    return TokenRow(tuple(ids), tuple(is_trained))
+    return TokenRow(tuple(ids), tuple(is_trained), tuple(images))
 
 
 @dataclass(slots=True)
 class RowEncoder:
     """Encodes the rows of one training; keeps a chat format for each set of template options."""
 
-    tokenizer: Any
+    processing_class: Any
+    """The tokenizer, or the processor of a model that reads images."""
     model: nn.Module
     args: SFTConfig
     formatting_func: Callable[[Mapping[str, Any]], str] | None = None
+    tokenizer: Any = field(init=False)
+    images: ImageReader | None = field(init=False)
+    """What reads images; None for a model that reads text only."""
     _formats: dict[str, ChatFormat] = field(default_factory=dict[str, ChatFormat])
     _renderers: dict[str, Renderer] = field(default_factory=dict[str, Renderer])
     _templates: list[str | None] = field(default_factory=list[str | None])
     _has_warned: bool = False
+
+    def __post_init__(self) -> None:
+        self.tokenizer, self.images = tokenizer_and_images(self.processing_class)
 
     def encode(self, row: Mapping[str, Any], index: int = 0) -> TokenRow:
         """The row as tokens, uncut.
@@ -88,12 +113,25 @@ class RowEncoder:
         Raises:
             UsageError: The row has no known shape, or an option asks for what it has not.
         """
-        try:
-            shape = read_row(self._formatted(row), self.args.dataset_text_field)
-            self._check(shape)
-            return self._encode(shape)
-        except UsageError as error:
-            raise UsageError(f"Row {index}: {error}") from error
+        with _row(index):
+            encoded = self._encode(self._read(row))
+            if self.images is not None:
+                check_placeholders(encoded.ids, encoded.images, self.images)
+            return encoded
+
+    def has_images(self, row: Mapping[str, Any], index: int = 0) -> bool:
+        """Whether a row has pictures; they are not opened.
+
+        Raises:
+            UsageError: As ``encode``, for what can be seen without them.
+        """
+        with _row(index):
+            return self._read(row).has_images
+
+    def _read(self, row: Mapping[str, Any]) -> RowShape:
+        shape = read_row(self._formatted(row), self.args.dataset_text_field)
+        self._check(shape)
+        return shape
 
     def _formatted(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
         if self.formatting_func is None or "input_ids" in row:
@@ -103,9 +141,12 @@ class RowEncoder:
             raise UsageError(
                 f"formatting_func returned a {type(text).__name__}: return the text of the row."
             )
-        return {self.args.dataset_text_field: text}
+        pictures = {name: row[name] for name in ("image", "images") if name in row}
+        return {self.args.dataset_text_field: text, **pictures}
 
     def _check(self, shape: RowShape) -> None:
+        if shape.has_images:
+            check_images(self.images, self.args)
         if self.args.assistant_only_loss and not shape.is_conversational:
             raise UsageError(
                 "assistant_only_loss=True needs conversations ('messages', or 'prompt' and "
@@ -121,37 +162,42 @@ class RowEncoder:
         if shape.ids is not None:
             return token_row(shape.ids, shape.mask)
         if not shape.is_conversational:
-            return self._text_row(shape.prompt, shape.completion)
+            return self._text_row(shape)
+        messages = loaded(shape.messages) if shape.has_images else shape.messages
+        is_completion = shape.has_completion and self.args.completion_only_loss is not False
         if self.args.assistant_only_loss:
-            return self._played_row(self._chat(shape), shape)
+            first = shape.prompt_length if is_completion else 0
+            layout = lay_out(self._chat(shape), messages, shape.tools, first=first)
+            return token_row(layout.ids, layout.is_said, layout.images)
         renderer = self._renderer(shape)
-        ids, start = renderer.ids(shape.messages, tools=shape.tools), 0
-        if shape.has_completion and self.args.completion_only_loss is not False:
-            asked = shape.messages[: shape.prompt_length]
-            start = self._common(renderer.ids(asked, tools=shape.tools, opens_turn=True), ids)
-        return token_row(ids, [0] * start + [1] * (len(ids) - start))
+        whole = renderer.encoded(messages, tools=shape.tools)
+        if not is_completion:
+            return self._row_after(None, whole)
+        asked = messages[: shape.prompt_length]
+        return self._row_after(renderer.ids(asked, tools=shape.tools, opens_turn=True), whole)
 
-    def _text_row(self, prompt: str | None, text: str) -> TokenRow:
-        eos = self.tokenizer.eos_token
+    def _text_row(self, shape: RowShape) -> TokenRow:
+        eos, text = self.tokenizer.eos_token, shape.completion
         if eos and not text.endswith(eos):
             text += eos
-        if prompt is None:
-            ids = self._text_ids(text)
-            return token_row(ids, [1] * len(ids))
-        ids, start = self._text_ids(prompt + text), 0
-        if self.args.completion_only_loss is not False:
-            start = self._common(self._text_ids(prompt), ids)
-        return token_row(ids, [0] * start + [1] * (len(ids) - start))
+        pictures = [open_picture(picture) for picture in shape.pictures]
+        whole = self._text_ids((shape.prompt or "") + text, pictures)
+        if shape.prompt is None or self.args.completion_only_loss is False:
+            return self._row_after(None, whole)
+        if self.images is not None:
+            pictures = pictures[: shape.prompt.count(self.images.token)]
+        return self._row_after(self._text_ids(shape.prompt, pictures).ids, whole)
 
-    def _text_ids(self, text: str) -> list[int]:
-        return [int(token) for token in self.tokenizer(text=text)["input_ids"]]
+    def _text_ids(self, text: str, pictures: Sequence[Any]) -> Encoded:
+        if pictures and self.images is not None:
+            return self.images.encode_text(text, pictures)
+        return Encoded([int(token) for token in self.tokenizer(text=text)["input_ids"]])
 
-    def _played_row(self, chat: ChatFormat, shape: RowShape) -> TokenRow:
-        is_completion = shape.has_completion and self.args.completion_only_loss is not False
-        layout = lay_out(
-            chat, shape.messages, shape.tools, first=shape.prompt_length if is_completion else 0
-        )
-        return token_row(layout.ids, layout.is_said)
+    def _row_after(self, prompt: Sequence[int] | None, whole: Encoded) -> TokenRow:
+        """A row in which all is trained that follows the prompt."""
+        start = 0 if prompt is None else self._common(prompt, whole.ids)
+        mask = [0] * start + [1] * (len(whole.ids) - start)
+        return token_row(whole.ids, mask, whole.images)
 
     def _common(self, prompt: Sequence[int], ids: Sequence[int]) -> int:
         """Where the completion starts: where its ids part from those of the prompt alone."""
@@ -176,7 +222,7 @@ class RowEncoder:
         if key not in self._formats:
             tools = list(shape.tools or [])
             self._formats[key] = chat_format(
-                self.tokenizer, self.model, tools, options, needs_tools=shape.uses_tools
+                self.processing_class, self.model, tools, options, needs_tools=shape.uses_tools
             )
             self._templates.append(self._formats[key].template)
         return self._formats[key]
@@ -187,7 +233,7 @@ class RowEncoder:
         key = _key(options, shape)
         if key not in self._renderers:
             self._renderers[key] = whole_renderer(
-                self.tokenizer, self.model, options, needs_tools=shape.uses_tools
+                self.processing_class, self.model, options, needs_tools=shape.uses_tools
             )
             self._templates.append(self._renderers[key].template)
         return self._renderers[key]
@@ -199,6 +245,15 @@ class RowEncoder:
     def template(self) -> str | None:
         """The template to save with the model: ours where a row needed it, else None."""
         return next((template for template in self._templates if template is not None), None)
+
+
+@contextmanager
+def _row(index: int) -> Iterator[None]:
+    """Say of which row an error is."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"Row {index}: {error}") from error
 
 
 def _key(options: Mapping[str, Any], shape: RowShape) -> str:

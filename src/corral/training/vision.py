@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoProcessor
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from corral.errors import UsageError
-from corral.records import Sample
+from corral.records import PlacedImage, Sample
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def without_mismatches(rows: Sequence[Sample], placeholder: int) -> list[Sample]
     A model may write the token that stands for an image. Its forward would then refuse the whole
     micro-batch, so such a row is left out, and told of.
     """
-    kept = [row for row in rows if _is_matched(row, placeholder)]
+    kept = [row for row in rows if has_all_images(row.ids, row.images, placeholder)]
     if len(kept) < len(rows):
         logger.warning(
             "%d of %d rows are not trained: the model wrote a token that stands for an image.",
@@ -61,8 +61,9 @@ def without_mismatches(rows: Sequence[Sample], placeholder: int) -> list[Sample]
     return kept
 
 
-def _is_matched(row: Sample, placeholder: int) -> bool:
-    return row.ids.count(placeholder) == sum(placed.image.tokens for placed in row.images)
+def has_all_images(ids: Sequence[int], images: Sequence[PlacedImage], placeholder: int) -> bool:
+    """Whether there are as many placeholders as the images take."""
+    return ids.count(placeholder) == sum(placed.image.tokens for placed in images)
 
 
 def _class_names() -> frozenset[str]:
