@@ -5,6 +5,7 @@
     CorralError
     ├── UsageError (ValueError)        wrong use: bad option, bad class, bad data; fix and retry
     │   ├── WrongTypeError (TypeError) an argument is of another type than it may be
+    │   ├── NotSupportedError (NotImplementedError) sensible, but not there for this combination
     │   ├── ToolDefinitionError        a tool cannot be described to a model
     │   ├── TemplateError              a chat template cannot be used for multi-turn training
     │   └── ImageError                 an image cannot be read, or by this model not at all
@@ -32,6 +33,10 @@ class UsageError(CorralError, ValueError):
 
 class WrongTypeError(UsageError, TypeError):
     """An argument of a wrong type; the message says which types it may have."""
+
+
+class NotSupportedError(UsageError, NotImplementedError):
+    """Something sensible that there is no way to do yet; the message names what is near to it."""
 
 
 class ToolDefinitionError(UsageError):

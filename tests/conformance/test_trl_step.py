@@ -58,6 +58,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.contract(40, 41)
 def test_steps_equal_those_of_trl(results: Results) -> None:
     for name, ours, theirs in steps(results):
         assert [text for text, _ in ours["advantages"]] == [

@@ -96,6 +96,12 @@ def cases() -> dict[str, Case]:
         if loss != "bnpo":
             accumulated = kl | {"gradient_accumulation_steps": 2}
             found[f"{loss}, accumulated"] = Case(steps=3, options=accumulated)
+    # Within a generation the reference stays what it was when the generation was played.
+    moving = {"beta": 0.5, "sync_ref_model": True, "ref_model_mixup_alpha": 0.3}
+    found["moving reference"] = Case(steps=5, options=moving | {"ref_model_sync_steps": 1})
+    found["moving reference, two passes"] = Case(
+        steps=6, options=moving | {"ref_model_sync_steps": 3, "num_iterations": 2}
+    )
     found["batch scale and temperature"] = Case(
         steps=2, options={"scale_rewards": "batch", "temperature": 0.7}
     )

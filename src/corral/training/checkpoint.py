@@ -9,12 +9,13 @@ import json
 import logging
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from torch import nn
+from torch import Tensor, nn
 
 from corral.training.restoring import read_checkpoint, restore
 
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 
 PREFIX = "checkpoint-"
 _DRAFT, _GONE = ".draft-", ".gone-"
+
+Beside = Mapping[str, Mapping[str, Tensor]]
+"""By the name of its file: tensors by name, which change in a run besides the trained weights."""
 
 
 def save_checkpoint(
@@ -32,13 +36,16 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     state: dict[str, Any],
     keep: int | None,
+    beside: Beside | None = None,
 ) -> Path:
     """Write checkpoint ``step`` atomically and drop all but the newest ``keep``."""
     folder.mkdir(parents=True, exist_ok=True)
     _drop_leftovers(folder)
     target, draft = folder / f"{PREFIX}{step}", folder / f"{_DRAFT}{PREFIX}{step}"
     draft.mkdir()
-    save_file(_trainable_tensors(model), draft / "model.safetensors")
+    save_file(_on_cpu(_trainable_parameters(model)), draft / "model.safetensors")
+    for name, extra in (beside or {}).items():
+        save_file(_on_cpu(extra), draft / f"{name}.safetensors")
     tensors, groups = _flatten_optimizer(optimizer)
     save_file(tensors, draft / "optimizer.safetensors")
     text = json.dumps(
@@ -62,15 +69,19 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: Path, *, model: nn.Module, optimizer: torch.optim.Optimizer
+    path: Path,
+    *,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    beside: Beside | None = None,
 ) -> dict[str, Any]:
-    """Restore weights and optimiser in place; returns the state that was saved with them.
+    """Restore weights, optimiser and ``beside`` in place; returns the state saved with them.
 
     Raises:
         UsageError: There is no checkpoint, it is damaged, or it is of another model.
     """
     saved = read_checkpoint(path)
-    changed = restore(saved, _trainable_parameters(model), optimizer)
+    changed = restore(saved, _trainable_parameters(model), optimizer, beside or {})
     if changed:
         logger.warning(
             "%s was saved with other settings; the present ones count: %s", path, "; ".join(changed)
@@ -120,13 +131,13 @@ def _trainable_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
-def _trainable_tensors(model: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: p.detach().cpu().contiguous() for name, p in _trainable_parameters(model).items()}
+def _on_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
 
 
 def _flatten_optimizer(
     optimizer: torch.optim.Optimizer,
-) -> tuple[dict[str, torch.Tensor], list[dict[str, Any]]]:
+) -> tuple[dict[str, Tensor], list[dict[str, Any]]]:
     state = optimizer.state_dict()
     tensors = {
         f"{index}.{field}": torch.as_tensor(value).detach().cpu().contiguous()

@@ -45,7 +45,7 @@ from corral.training.playing import (
 from corral.training.policy_evaluation import PolicyEvaluation
 from corral.training.policy_step import PolicyStep
 from corral.training.processes import make_accelerator
-from corral.training.reference import Reference
+from corral.training.reference import check_reference, reference_of
 from corral.training.reward_models import with_reward_models
 from corral.training.rollout_func import play_with
 from corral.training.run_settings import check_evaluation, default_folder, run_settings
@@ -126,6 +126,7 @@ class GRPOTrainer(ScriptView, Trainer):
     ) -> None:
         self.args, folder = run_settings(configuration_of(args), default_folder(model, "grpo"))
         tools = check_arguments(folder, tools, environment_factory, rollout_func)
+        check_reference(self.args, model, peft_config)
         self.eval_dataset = eval_dataset
         joined = make_accelerator(self.args)
         check_evaluation(self.args, eval_dataset, joined.num_processes)
@@ -177,9 +178,10 @@ class GRPOTrainer(ScriptView, Trainer):
             own=None if rollout_func is None else partial(play_with, rollout_func, self),
             show=self._show,
         )
-        has_adapter = peft_config is not None
-        reference = Reference.of(self.model, has_adapter=has_adapter) if self.args.beta else None
-        self._policy_step = PolicyStep(self.learner, self.args, reference)
+        self._reference = reference_of(self.model, self.args, has_adapter=peft_config is not None)
+        if self._reference is not None and self.args.sync_ref_model:
+            self.learner.beside["reference"] = self._reference.moving(self.model)
+        self._policy_step = PolicyStep(self.learner, self.args, self._reference)
         self._numbers = GenerationNumbers(self.chat, self.args, self.state)
         self._verdicts = Verdicts(self.args)
         self.completion_log = CompletionLog(self.args, folder)
@@ -290,7 +292,7 @@ class GRPOTrainer(ScriptView, Trainer):
     def _learn(self, generation: Generation) -> None:
         """Make the optimiser steps that a generation feeds."""
         rows = training_rows(generation, self.chat, self.args)
-        old = self._policy_step.old_logprobs(rows) if self.plan.steps > 1 else None
+        before = self._policy_step.score_before(rows) if self.plan.steps > 1 else None
         numbers = self._numbers.of_training(generation)
         self.completion_log.take(generation, self.state.global_step + 1)
         started = time.perf_counter() - generation.seconds
@@ -299,9 +301,10 @@ class GRPOTrainer(ScriptView, Trainer):
                 break
             self.loop.step_begins()
             learning = time.perf_counter()
-            step, learned = self._policy_step(part, old)
+            step, learned = self._policy_step(part, before)
             self.state.global_step = self.learner.step
             self._publish_weights()
+            self._move_reference()
             if numbers and self.accelerator.is_main_process:
                 self._verdicts.judge(numbers, learned, step, self.state.global_step)
             now = time.perf_counter()
@@ -309,6 +312,11 @@ class GRPOTrainer(ScriptView, Trainer):
             self.loop.step_ends({**numbers, **learned, **step.as_metrics(), **times})
             # The numbers of the generation stand beside the first of its steps.
             started, numbers = time.perf_counter(), {}
+
+    def _move_reference(self) -> None:
+        args, is_due = self.args, self.state.global_step % self.args.ref_model_sync_steps == 0
+        if args.sync_ref_model and self._reference is not None and is_due:
+            self._reference.move(self.model, args.ref_model_mixup_alpha)
 
     def _publish_weights(self) -> None:
         changed = getattr(self.engine, "weights_changed", None)

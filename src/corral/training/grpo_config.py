@@ -90,6 +90,12 @@ class GRPOConfig(TrainerConfig):
     """Name of a loss in ``corral.algorithms.LOSSES``."""
     beta: float = Field(default=0.0, ge=0)
     """Weight of the KL term to the reference model; 0: no reference model."""
+    sync_ref_model: bool = False
+    """Let the reference model follow the policy instead of staying where training began."""
+    ref_model_mixup_alpha: float = Field(default=0.6, ge=0, le=1)
+    """The policy's share when it follows: reference ← alpha · policy + (1 − alpha) · reference."""
+    ref_model_sync_steps: int = Field(default=512, ge=1)
+    """Steps from one move to the next."""
     epsilon: float = Field(default=0.2, ge=0)
     """Lower clip of the ratio."""
     epsilon_high: float | None = Field(default=None, ge=0)

@@ -121,6 +121,8 @@ class Learner:
         optimizer = own_optimizer or make_optimizer(model, config)
         self._scorer, self._optimizer = self.accelerator.prepare(scorer, optimizer)
         self._peak_rates = [group["lr"] for group in self._optimizer.param_groups]
+        self.beside: dict[str, Mapping[str, torch.Tensor]] = {}
+        """By a name: tensors that change in a run besides the weights, and are saved with them."""
         self.before_update: Callable[[], None] = _nothing
         """Called with all gradients of a step in place, just before the weights change."""
         self.after_update: Callable[[], None] = _nothing
@@ -244,6 +246,7 @@ class Learner:
                 optimizer=self._optimizer.optimizer,
                 state=state,
                 keep=self.config.save_total_limit,
+                beside=self.beside,
             )
         self.accelerator.wait_for_everyone()
 
@@ -256,7 +259,9 @@ class Learner:
     def load(self, checkpoint: Path) -> dict[str, Any]:
         """Continue from a checkpoint; returns the state that was saved with it."""
         optimizer = self._optimizer.optimizer
-        state = load_checkpoint(checkpoint, model=self.model, optimizer=optimizer)
+        state = load_checkpoint(
+            checkpoint, model=self.model, optimizer=optimizer, beside=self.beside
+        )
         self.step = state["step"]
         if self.lr_scheduler is not None:
             self.lr_scheduler.load_state_dict(state["lr_scheduler"])

@@ -1,7 +1,7 @@
 """One optimiser step of policy-gradient learning, from samples to updated weights."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from accelerate.utils import gather_object
@@ -35,6 +35,15 @@ def loss_options(config: GRPOConfig) -> LossOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """Logprobs [trained tokens] by ``id(sample)``, from before the first step of a generation."""
+
+    policy: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+    reference: dict[int, Tensor] = field(default_factory=dict[int, Tensor])
+    """Empty where there is no reference."""
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyStep:
     """Learns from samples with one loss; holds what stays the same from step to step."""
 
@@ -43,24 +52,25 @@ class PolicyStep:
     reference: Reference | None = None
     """Where the KL term pulls to; None when beta is 0."""
 
-    def old_logprobs(self, samples: Sequence[Sample]) -> dict[int, Tensor]:
-        """By ``id(sample)``: logprobs [trained tokens] under the current weights, no gradient.
+    @torch.no_grad()
+    def score_before(self, samples: Sequence[Sample]) -> Before:
+        """What the policy and its reference say of samples now, without a gradient.
 
-        Needed when a generation feeds several optimiser steps; with one step they equal the
-        logprobs of the training forward itself.
+        Needed when a generation feeds several optimiser steps: the first changes the policy, and
+        may move the reference. With one step both are found in passing.
         """
-        found: dict[int, Tensor] = {}
-        with torch.no_grad():
-            for batch in self.learner.micro_batches(samples):
-                logprobs, _ = self.learner.score(batch, temperature=self.config.temperature)
-                counts = [samples[index].trained_tokens() for index in batch.indices]
-                parts = logprobs.split(counts)
-                places = zip(batch.indices, parts, strict=True)
-                found |= {id(samples[index]): part for index, part in places}
-        return found
+        before = Before()
+        for batch in self.learner.micro_batches(samples):
+            rows = [samples[index] for index in batch.indices]
+            logprobs, _ = self.learner.score(batch, temperature=self.config.temperature)
+            before.policy.update(_by_row(rows, logprobs))
+            reference = self._reference_logprobs(batch.to(logprobs.device))
+            if reference is not None:
+                before.reference.update(_by_row(rows, reference))
+        return before
 
     def __call__(
-        self, samples: Sequence[Sample], old: Mapping[int, Tensor] | None = None
+        self, samples: Sequence[Sample], before: Before | None = None
     ) -> tuple[StepNumbers, dict[str, float]]:
         """Learn from this process's samples of a step; returns the step's numbers and metrics.
 
@@ -76,7 +86,7 @@ class PolicyStep:
         useful = useful or [PLACEHOLDER]
         batches = self.learner.micro_batches(useful)
         parts: list[Mapping[str, Metric]] = []
-        loss_of = self._loss(useful, batches, old, totals, parts)
+        loss_of = self._loss(useful, batches, before, totals, parts)
         numbers = self.learner.optimizer_step(batches, loss_of)
         return numbers, self._finished(parts)
 
@@ -106,7 +116,7 @@ class PolicyStep:
         self,
         useful: Sequence[Sample],
         batches: Sequence[MicroBatch],
-        old: Mapping[int, Tensor] | None,
+        before: Before | None,
         totals: Totals,
         parts: list[Mapping[str, Metric]],
     ) -> Callable[[MicroBatch], Tensor]:
@@ -116,7 +126,7 @@ class PolicyStep:
         options = loss_options(self.config)
 
         def loss_of(batch: MicroBatch) -> Tensor:
-            tokens = self._tokens(batch, useful, old)
+            tokens = self._tokens(batch, useful, before)
             ratio = self._ratio(tokens)
             result = policy_loss(
                 self.config.loss_type,
@@ -133,16 +143,18 @@ class PolicyStep:
         return loss_of
 
     def _tokens(
-        self, batch: MicroBatch, samples: Sequence[Sample], old: Mapping[int, Tensor] | None
+        self, batch: MicroBatch, samples: Sequence[Sample], before: Before | None
     ) -> TokenBatch:
         temperature = self.config.temperature
         logprobs, entropies = self.learner.score(batch, temperature=temperature, with_entropy=True)
         batch = batch.to(logprobs.device)
-        parts = None if old is None else [_old(old, samples[index]) for index in batch.indices]
+        rows = [samples[index] for index in batch.indices]
         return batch.token_batch(
             logprobs,
-            old_logprobs=torch.cat(parts).to(logprobs.device) if parts else None,
-            ref_logprobs=self._reference_logprobs(batch),
+            old_logprobs=_of_rows(before.policy, rows, logprobs) if before else None,
+            ref_logprobs=_of_rows(before.reference, rows, logprobs)
+            if before and self.reference
+            else self._reference_logprobs(batch),
             entropies=entropies,
         )
 
@@ -202,8 +214,14 @@ class PolicyStep:
         return int(self.learner.summed(count)) > 0
 
 
-def _old(old: Mapping[int, Tensor], sample: Sample) -> Tensor:
-    return torch.zeros(0) if sample is PLACEHOLDER else old[id(sample)]
+def _by_row(rows: Sequence[Sample], logprobs: Tensor) -> dict[int, Tensor]:
+    parts = logprobs.split([row.trained_tokens() for row in rows])
+    return {id(row): part for row, part in zip(rows, parts, strict=True)}
+
+
+def _of_rows(known: Mapping[int, Tensor], rows: Sequence[Sample], like: Tensor) -> Tensor:
+    parts = [like.new_zeros(0) if row is PLACEHOLDER else known[id(row)] for row in rows]
+    return torch.cat(parts).to(like.device)
 
 
 def _with_advantage(samples: Sequence[Sample]) -> Sequence[Sample]:

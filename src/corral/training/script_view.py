@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from corral.chat import ChatFormat
 from corral.env import EnvironmentKind, Tool
 from corral.rollout import PlayedGroup, Player, RewardFunction
 from corral.training.grpo_config import GRPOConfig
+from corral.training.reference import Reference
 
 
 class ScriptView:
@@ -20,6 +21,7 @@ class ScriptView:
     player: Player
     environment_kinds: Mapping[str | None, EnvironmentKind]
     reward_funcs: Sequence[RewardFunction]
+    _reference: Reference | None
 
     environments: list[object | None] | None = None
     """The instances of this process's last batch, aligned with its completions (None where a fault
@@ -50,6 +52,13 @@ class ScriptView:
         """One weight for each of the names [names]; an environment's own reward weighs 1."""
         weights = [function.weight for function in self.reward_funcs]
         return torch.tensor(weights + [1.0] * len(self._own_rewards()))
+
+    @property
+    def ref_model(self) -> nn.Module | None:
+        """The model that the KL term compares with; None without one, and where it is the policy
+        itself with its adapter off."""
+        reference = self._reference
+        return None if reference is None or reference.has_adapter else reference.model
 
     @property
     def num_generations(self) -> int:

@@ -67,17 +67,6 @@ GRPO_SETTINGS: Mapping[str, ForeignSetting] = {
         reason="the head computes in the type of its weights",
         instead="Load the model with dtype=torch.float32.",
     ),
-    "sync_ref_model": ForeignSetting(
-        default=False,
-        reason="the reference stays the model that training began with",
-        instead="Lower beta, or train in stages: each begins with a new reference.",
-    ),
-    "ref_model_mixup_alpha": ForeignSetting(
-        default=0.6, reason="the reference does not move", reading=Reading.NOTED
-    ),
-    "ref_model_sync_steps": ForeignSetting(
-        default=512, reason="the reference does not move", reading=Reading.NOTED
-    ),
     "use_adaptive_entropy": ForeignSetting(
         default=False,
         reason="the weight of the entropy bonus stays what it is",
