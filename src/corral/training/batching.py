@@ -29,9 +29,13 @@ class BatchPlan:
         """Optimiser steps that one generation feeds."""
         return self.slices * self.passes
 
-    def planned_steps(self, config: GRPOConfig, generations_per_epoch: int) -> int:
-        """Optimiser steps of the whole run: ``max_steps``, or the epochs over the data."""
-        if config.max_steps > 0:
+    def planned_steps(self, config: GRPOConfig, generations_per_epoch: int | None) -> int:
+        """Optimiser steps of the whole run: ``max_steps``, or the epochs over the data.
+
+        Args:
+            generations_per_epoch: None where nobody knows; then ``max_steps`` is set.
+        """
+        if config.max_steps > 0 or generations_per_epoch is None:
             return config.max_steps
         return max(1, round(generations_per_epoch * config.num_train_epochs * self.steps))
 

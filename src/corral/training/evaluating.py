@@ -17,6 +17,7 @@ from corral.records import Task
 from corral.rollout import Scored
 from corral.rollout.seeds import derive
 from corral.training.grpo_config import GRPOConfig
+from corral.training.task_stream import is_stream
 from corral.training.tasks import check_rows, rows_of, task_from_row
 
 
@@ -24,7 +25,7 @@ def evaluation_sets(data: Any) -> dict[str | None, Any]:
     """By name, or under None where there is one data set without a name."""
     if data is None:
         return {}
-    if isinstance(data, Mapping) and not hasattr(data, "column_names"):
+    if isinstance(data, Mapping):
         return dict(data)
     return {None: data}
 
@@ -35,7 +36,7 @@ def evaluation_tasks(data: Any, environments: Collection[str | None], seed: int)
     Raises:
         UsageError: There are no rows, or one cannot be played in these environments.
     """
-    rows = rows_of(data, name="eval_dataset")
+    rows = list(data) if is_stream(data) else rows_of(data, name="eval_dataset")
     check_rows(rows, environments, name="eval_dataset")
     if not rows:
         raise UsageError("eval_dataset has no rows: give at least one task.")

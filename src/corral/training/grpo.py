@@ -39,7 +39,7 @@ from corral.training.playing import (
     check_reward_source,
     environment_kinds,
     player_of,
-    rows_to_play,
+    task_source,
     tool_schemas,
 )
 from corral.training.policy_evaluation import PolicyEvaluation
@@ -51,7 +51,6 @@ from corral.training.rollout_func import play_with
 from corral.training.run_settings import check_evaluation, default_folder, run_settings
 from corral.training.script_view import ScriptView
 from corral.training.state import TrainerState, TrainOutput
-from corral.training.tasks import TaskSource
 from corral.training.trainer import Trainer
 from corral.training.verdicts import Verdicts
 
@@ -77,8 +76,9 @@ class GRPOTrainer(ScriptView, Trainer):
             or sequence classifiers with one output, as models, folders or hub ids. Optional when
             the environment has ``get_reward``.
         args: The configuration.
-        train_dataset: Rows to play: a list of dicts or a map-style dataset. Optional with a single
-            environment and ``max_steps``: the prompt is then what ``reset`` returns.
+        train_dataset: Rows to play: a list of dicts, a map-style dataset, or (with ``max_steps``)
+            an iterable one. Optional with a single environment and ``max_steps``: the prompt is
+            then what ``reset`` returns.
         eval_dataset: Rows to evaluate on, or several such data sets by name.
         processing_class: The tokenizer, or the processor of a model that reads images; None: what
             lies beside the model.
@@ -127,7 +127,7 @@ class GRPOTrainer(ScriptView, Trainer):
         self.args, folder = run_settings(configuration_of(args), default_folder(model, "grpo"))
         tools = check_arguments(folder, tools, environment_factory, rollout_func)
         check_reference(self.args, model, peft_config)
-        self.eval_dataset = eval_dataset
+        self.train_dataset, self.eval_dataset = train_dataset, eval_dataset
         joined = make_accelerator(self.args)
         check_evaluation(self.args, eval_dataset, joined.num_processes)
         self.environment_kinds = environment_kinds(environment_factory, tools)
@@ -136,11 +136,13 @@ class GRPOTrainer(ScriptView, Trainer):
         )
         self.reward_funcs = reward_functions(rewards, self.args.reward_weights)
         check_reward_source(self.reward_funcs, self.environment_kinds)
-        rows = rows_to_play(train_dataset, self.environment_kinds, self.args)
-        for data in evaluation_sets(eval_dataset).values():
-            self._evaluation_tasks(data)
         # Before the model is loaded: numbers that do not fit together should not take minutes.
         self.plan = plan_batches(self.args, joined.num_processes)
+        self.source = task_source(
+            train_dataset, self.environment_kinds, self.args, per_generation=self.plan.tasks
+        )
+        for data in evaluation_sets(eval_dataset).values():
+            self._evaluation_tasks(data)
         self.processing_class = load_processing_class(
             model, processing_class, trust_remote_code=self.args.trust_remote_code
         )
@@ -155,18 +157,11 @@ class GRPOTrainer(ScriptView, Trainer):
         )
         self.learner = Learner(self.model, self.args, optimizers)
         self.accelerator = self.learner.accelerator
-        self.source = TaskSource(
-            rows,
-            per_generation=self.plan.tasks,
-            seed=self.args.seed,
-            order_seed=self.args.data_seed,
-            is_shuffled=self.args.shuffle_dataset,
-        )
         per_epoch = self.source.generations_per_epoch
         self.state = TrainerState(max_steps=self.plan.planned_steps(self.args, per_epoch))
         self.learner.schedule(self.state.max_steps)
         self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
-        check_images(rows, self.model, self.chat, self.engine, self.args)
+        check_images(self.source.known_rows, self.model, self.chat, self.engine, self.args)
         self.player = player_of(self.args, self.engine, self.chat, self.environment_kinds, tools)
         self.rollout_func = rollout_func
         self._groups = GroupPlay(
@@ -199,7 +194,9 @@ class GRPOTrainer(ScriptView, Trainer):
             stage=stage,
             tracker=tracker,
             callbacks=callbacks,
-            steps_per_epoch=per_epoch * self.plan.steps,
+            steps_per_epoch=self.state.max_steps
+            if per_epoch is None
+            else per_epoch * self.plan.steps,
         )
 
     def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:

@@ -10,7 +10,9 @@ from corral.errors import UsageError
 from corral.records import SamplingParams
 from corral.rollout import Limits, Player, RewardFunction
 from corral.training.grpo_config import GRPOConfig
-from corral.training.tasks import check_rows, rows_of
+from corral.training.run_settings import check_stream
+from corral.training.task_stream import TaskStream, is_stream
+from corral.training.tasks import TaskSource, check_rows, rows_of
 
 Factory = Callable[[], Any]
 
@@ -79,18 +81,38 @@ def check_reward_source(
         )
 
 
-def rows_to_play(
-    dataset: Any, kinds: Mapping[str | None, EnvironmentKind], args: GRPOConfig
-) -> list[Mapping[str, Any]]:
-    """The rows of the data set; without one, what lets a single environment bring the task.
+def task_source(
+    dataset: Any,
+    kinds: Mapping[str | None, EnvironmentKind],
+    args: GRPOConfig,
+    *,
+    per_generation: int,
+) -> TaskSource | TaskStream:
+    """Where the tasks of a run come from.
 
     Raises:
         UsageError: There is no data set and one is needed, or a row cannot be played.
     """
+    order: dict[str, Any] = {
+        "per_generation": per_generation,
+        "seed": args.seed,
+        "order_seed": args.data_seed,
+        "is_shuffled": args.shuffle_dataset,
+    }
+    if is_stream(dataset):
+        check_stream(args)
+        return TaskStream(dataset, kinds, **order)
+    rows = _rows_to_play(dataset, kinds, args)
+    check_rows(rows, kinds)
+    return TaskSource(rows, **order)
+
+
+def _rows_to_play(
+    dataset: Any, kinds: Mapping[str | None, EnvironmentKind], args: GRPOConfig
+) -> list[Any]:
+    """The rows of the data set; without one, what lets a single environment bring the task."""
     if dataset is not None:
-        rows = rows_of(dataset)
-        check_rows(rows, kinds)
-        return rows
+        return rows_of(dataset)
     if not kinds:
         raise UsageError("`train_dataset` is required when there is no environment.")
     if len(kinds) > 1 or None not in kinds:

@@ -28,6 +28,21 @@ def run_settings(args: Config, default_folder: str) -> tuple[Config, Path]:
     return args.model_copy(update=filled), folder
 
 
+def check_stream(args: Any) -> None:
+    """Check that a run over rows of unknown number knows when to end, and what to do when.
+
+    Raises:
+        UsageError: It does not.
+    """
+    if args.max_steps <= 0:
+        raise UsageError(
+            "max_steps must be set: train_dataset is a stream, whose length is not known."
+        )
+    for name in ("eval_strategy", "save_strategy"):
+        if getattr(args, name) == "epoch":
+            raise UsageError(f'{name}="epoch" with a stream, which has no epochs: use "steps".')
+
+
 def check_evaluation(args: Any, eval_dataset: Any, processes: int) -> None:
     """Check that there is something to evaluate, in whole groups.
 

@@ -30,7 +30,7 @@ from corral.training.models import (
     with_adapter,
 )
 from corral.training.processes import make_accelerator
-from corral.training.run_settings import run_settings
+from corral.training.run_settings import check_stream, run_settings
 from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
 from corral.training.sft_evaluation import evaluate, evaluation_sets
@@ -96,9 +96,8 @@ class SFTTrainer(Trainer):
         _check_options(args, eval_dataset, formatting_func)
         # Before the model is loaded: data that cannot be read should not take minutes.
         rows = open_rows(train_dataset)
-        for name in ("eval_strategy", "save_strategy"):
-            if isinstance(rows, RowStream) and getattr(args, name) == "epoch":
-                raise UsageError(f'{name}="epoch" with a stream, which has no epochs: use "steps".')
+        if isinstance(rows, RowStream):
+            check_stream(args)
         given = load_processing_class(
             model, processing_class, trust_remote_code=args.trust_remote_code
         )

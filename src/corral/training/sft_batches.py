@@ -144,14 +144,10 @@ def batches_of(
     """The batches of the training data.
 
     Raises:
-        UsageError: There is nothing to learn from, or a stream without a last step.
+        UsageError: There is nothing to learn from, or a stream that is to be shuffled.
     """
     name = "train_dataset"
     if isinstance(rows, RowStream):
-        if args.max_steps <= 0:
-            raise UsageError(
-                "max_steps must be set: train_dataset is a stream, whose length is not known."
-            )
         if args.shuffle_dataset:
             raise UsageError(
                 "shuffle_dataset=True with a stream, which cannot be shuffled as a whole: shuffle "

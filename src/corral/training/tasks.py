@@ -46,6 +46,11 @@ class TaskSource:
         self._generator = torch.Generator().manual_seed(seed if order_seed is None else order_seed)
 
     @property
+    def known_rows(self) -> Sequence[Mapping[str, Any]]:
+        """The rows, each once."""
+        return self._rows[: self._distinct]
+
+    @property
     def generations_per_epoch(self) -> int:
         """Whole chunks in one pass over the data."""
         return len(self._rows) // self._per_generation
@@ -117,11 +122,11 @@ def _check_message(message: Mapping[str, Any], place: int) -> None:
         )
 
 
-def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Mapping[str, Any]]:
-    """The rows of a list of mappings or of a map-style dataset.
+def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Any]:
+    """The rows of a list or of a map-style dataset, as they are.
 
     Raises:
-        UsageError: The data is neither, or a row is not a mapping.
+        WrongTypeError: The data is neither.
     """
     if isinstance(dataset, Mapping):
         raise WrongTypeError(
@@ -133,37 +138,15 @@ def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Mapping[str
             f"{name} is a {type(dataset).__name__}: give a list of dicts or a map-style "
             "dataset (something with len() and integer indexing)."
         )
-    rows = [dataset[index] for index in range(len(dataset))]  # type: ignore[arg-type,index]
-    for index, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise UsageError(
-                f"{name}[{index}] is {row!r:.60}: each row must be a mapping of columns."
-            )
-    return rows
+    return [dataset[index] for index in range(len(dataset))]  # type: ignore[arg-type,index]
 
 
 def check_rows(
-    rows: Sequence[Mapping[str, Any]],
-    environments: Collection[str | None],
-    *,
-    name: str = "train_dataset",
+    rows: Sequence[Any], environments: Collection[str | None], *, name: str = "train_dataset"
 ) -> None:
-    """Check before anything is played that each row says what to play.
-
-    Args:
-        environments: The names that the data chooses from; only None for one that plays every row,
-            empty where there is none.
-        name: What the data set is called in errors.
-
-    Raises:
-        UsageError: A row has a prompt that is no conversation, or none where no environment could
-            bring one, or names an environment that is not there.
-    """
+    """Check before anything is played that each row says what to play; see :func:`check_row`."""
     for index, row in enumerate(rows):
-        try:
-            messages_of(row.get("prompt"))
-        except UsageError as error:
-            raise UsageError(f"{name}[{index}]: {error}") from None
+        check_row(row, index, environments, name=name)
     likely = next((column for column in _LIKELY_PROMPTS if rows and column in rows[0]), None)
     if environments and likely and all(row.get("prompt") is None for row in rows):
         logger.warning(
@@ -171,19 +154,37 @@ def check_rows(
             "goes to reset() as an argument. Rename the column if it is the prompt.",
             *(name, likely),
         )
-    if not environments:
-        for index, row in enumerate(rows):
-            if row.get("prompt") is None:
-                raise UsageError(
-                    f"{name}[{index}] has no `prompt` (its columns: "
-                    f"{', '.join(map(str, row)) or 'none'}), and there is no environment that "
-                    "could bring one. Add the column."
-                )
-    elif None not in environments:
-        known = ", ".join(sorted(map(repr, environments)))
-        for index, row in enumerate(rows):
-            if row.get("environment") not in environments:
-                raise UsageError(
-                    f"{name}[{index}] has environment={row.get('environment')!r}, which is "
-                    f"not among the environments: {known}."
-                )
+
+
+def check_row(
+    row: Any, index: int, environments: Collection[str | None], *, name: str = "train_dataset"
+) -> None:
+    """Check that a row says what to play.
+
+    Args:
+        environments: The names that the data chooses from; only None for one that plays every row,
+            empty where there is none.
+        name: What the data set is called in errors.
+
+    Raises:
+        UsageError: It is no mapping, or has a prompt that is no conversation, or none where no
+            environment could bring one, or names an environment that is not there.
+    """
+    place = f"{name}[{index}]"
+    if not isinstance(row, Mapping):
+        raise UsageError(f"{place} is {row!r:.60}: each row must be a mapping of columns.")
+    try:
+        messages_of(row.get("prompt"))
+    except UsageError as error:
+        raise UsageError(f"{place}: {error}") from None
+    if not environments and row.get("prompt") is None:
+        raise UsageError(
+            f"{place} has no `prompt` (its columns: {', '.join(map(str, row)) or 'none'}), and "
+            "there is no environment that could bring one. Add the column."
+        )
+    is_choice = bool(environments) and None not in environments
+    if is_choice and row.get("environment") not in environments:
+        raise UsageError(
+            f"{place} has environment={row.get('environment')!r}, which is not among the "
+            f"environments: {', '.join(sorted(map(repr, environments)))}."
+        )

@@ -97,7 +97,7 @@ def test_a_map_style_dataset_is_taken_row_by_row() -> None:
 )
 def test_data_of_another_shape_is_refused(data: Any, text: str) -> None:
     with pytest.raises(UsageError, match=text):
-        rows_of(data)
+        check_rows(rows_of(data), [])
 
 
 def test_no_rows_and_a_prompt_of_another_kind_are_refused() -> None:
