@@ -73,11 +73,12 @@ def test_a_loaded_model_takes_the_tokenizer_given(tmp_path: Path, judge: Path) -
     model = Qwen3ForSequenceClassification.from_pretrained(judge)
     made = trainer(tmp_path, model, reward_processing_classes=tiny_tokenizer())
     assert made.reward_func_names == ["judge"]
-    (scored,) = made.reward_funcs
+    assert made.reward_funcs == [model]
+    scored = made._rewards[0].function
     texts = [["a", "bcd"], ["b", "cda"]]
-    short, long = scored.function(prompts=texts[0], completions=texts[1])
-    assert short == pytest.approx(scored.function(prompts=["a"], completions=["b"])[0], abs=1e-4)
-    assert long == pytest.approx(scored.function(prompts=["bc"], completions=["dcda"])[0], abs=1e-4)
+    short, long = scored(prompts=texts[0], completions=texts[1])
+    assert short == pytest.approx(scored(prompts=["a"], completions=["b"])[0], abs=1e-4)
+    assert long == pytest.approx(scored(prompts=["bc"], completions=["dcda"])[0], abs=1e-4)
 
 
 def test_what_is_no_reward_model_is_told(tmp_path: Path, judge: Path) -> None:

@@ -18,8 +18,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from corral.engines.protocol import Engine
 from corral.engines.torch_engine import TorchEngine
 from corral.errors import UsageError
-from corral.records import Task
-from corral.rollout import RolloutFunction, reward_functions
+from corral.rollout import RolloutFunction
 from corral.rollout.blocking import run_blocking
 from corral.track import Tracker
 from corral.training.arguments import check_arguments, configuration_of, quantized
@@ -36,17 +35,16 @@ from corral.training.loop import Callback
 from corral.training.models import chat_format, load_model, load_processing_class, with_adapter
 from corral.training.playing import (
     Factory,
-    check_reward_source,
     environment_kinds,
     player_of,
+    reward_columns,
     task_source,
     tool_schemas,
 )
 from corral.training.policy_evaluation import PolicyEvaluation
 from corral.training.policy_step import PolicyStep
 from corral.training.processes import make_accelerator
-from corral.training.reference import check_reference, reference_of
-from corral.training.reward_models import with_reward_models
+from corral.training.reference import check_reference
 from corral.training.rollout_func import play_with
 from corral.training.run_settings import check_evaluation, default_folder, run_settings
 from corral.training.script_view import ScriptView
@@ -131,18 +129,17 @@ class GRPOTrainer(ScriptView, Trainer):
         joined = make_accelerator(self.args)
         check_evaluation(self.args, eval_dataset, joined.num_processes)
         self.environment_kinds = environment_kinds(environment_factory, tools)
-        rewards = with_reward_models(
-            reward_funcs, reward_processing_classes, self.args, joined.device
+        self._rewards = reward_columns(
+            *(reward_funcs, reward_processing_classes),
+            *(self.args, self.environment_kinds, joined.device),
         )
-        self.reward_funcs = reward_functions(rewards, self.args.reward_weights)
-        check_reward_source(self.reward_funcs, self.environment_kinds)
         # Before the model is loaded: numbers that do not fit together should not take minutes.
         self.plan = plan_batches(self.args, joined.num_processes)
         self.source = task_source(
             train_dataset, self.environment_kinds, self.args, per_generation=self.plan.tasks
         )
         for data in evaluation_sets(eval_dataset).values():
-            self._evaluation_tasks(data)
+            evaluation_tasks(data, self.environment_kinds, self.args.seed)
         self.processing_class = load_processing_class(
             model, processing_class, trust_remote_code=self.args.trust_remote_code
         )
@@ -166,17 +163,16 @@ class GRPOTrainer(ScriptView, Trainer):
         self.rollout_func = rollout_func
         self._groups = GroupPlay(
             player=self.player,
-            rewards=self.reward_funcs,
+            rewards=self._rewards,
             args=self.args,
             state=self.state,
             accelerator=self.accelerator,
             own=None if rollout_func is None else partial(play_with, rollout_func, self),
             show=self._show,
         )
-        self._reference = reference_of(self.model, self.args, has_adapter=peft_config is not None)
-        if self._reference is not None and self.args.sync_ref_model:
-            self.learner.beside["reference"] = self._reference.moving(self.model)
-        self._policy_step = PolicyStep(self.learner, self.args, self._reference)
+        self._policy_step = PolicyStep.of(
+            self.learner, self.args, has_adapter=peft_config is not None
+        )
         self._numbers = GenerationNumbers(self.chat, self.args, self.state)
         self._verdicts = Verdicts(self.args)
         self.completion_log = CompletionLog(self.args, folder)
@@ -255,9 +251,8 @@ class GRPOTrainer(ScriptView, Trainer):
         for name, data in sets.items():
             prefix = metric_key_prefix if name is None else f"{metric_key_prefix}_{name}"
             with random_streams_kept():
-                numbers = self._evaluation.measure(
-                    self._evaluation_tasks(data), prefix, self.callback_handler.callbacks
-                )
+                tasks = evaluation_tasks(data, self.environment_kinds, self.args.seed)
+                numbers = self._evaluation.measure(tasks, prefix, self.callback_handler.callbacks)
             self.loop.evaluated(numbers)
             every |= numbers
         return every
@@ -273,18 +268,11 @@ class GRPOTrainer(ScriptView, Trainer):
         step, callbacks = self.state.global_step, self.callback_handler.callbacks
         self.completion_log.show_training(step, callbacks)
 
-    # Play
-
     def _play(self, number: int) -> Generation:
         """Play this process's groups, score them, and compare the episodes of each group."""
         generation = self._groups.train(self.source.tasks(number), self.plan.members)
         self._groups.save(generation, self.run_folder, self.session.stage)
         return generation
-
-    def _evaluation_tasks(self, data: Any) -> list[Task]:
-        return evaluation_tasks(data, self.environment_kinds, self.args.seed)
-
-    # Learn
 
     def _learn(self, generation: Generation) -> None:
         """Make the optimiser steps that a generation feeds."""
@@ -301,7 +289,6 @@ class GRPOTrainer(ScriptView, Trainer):
             step, learned = self._policy_step(part, before)
             self.state.global_step = self.learner.step
             self._publish_weights()
-            self._move_reference()
             if numbers and self.accelerator.is_main_process:
                 self._verdicts.judge(numbers, learned, step, self.state.global_step)
             now = time.perf_counter()
@@ -309,11 +296,6 @@ class GRPOTrainer(ScriptView, Trainer):
             self.loop.step_ends({**numbers, **learned, **step.as_metrics(), **times})
             # The numbers of the generation stand beside the first of its steps.
             started, numbers = time.perf_counter(), {}
-
-    def _move_reference(self) -> None:
-        args, is_due = self.args, self.state.global_step % self.args.ref_model_sync_steps == 0
-        if args.sync_ref_model and self._reference is not None and is_due:
-            self._reference.move(self.model, args.ref_model_mixup_alpha)
 
     def _publish_weights(self) -> None:
         changed = getattr(self.engine, "weights_changed", None)

@@ -8,8 +8,9 @@ from corral.engines.protocol import Engine
 from corral.env import EnvironmentKind, prepare, tools_of
 from corral.errors import UsageError
 from corral.records import SamplingParams
-from corral.rollout import Limits, Player, RewardFunction
+from corral.rollout import Limits, Player, RewardFunction, reward_functions
 from corral.training.grpo_config import GRPOConfig
+from corral.training.reward_models import with_reward_models
 from corral.training.run_settings import check_stream
 from corral.training.task_stream import TaskStream, is_stream
 from corral.training.tasks import TaskSource, check_rows, rows_of
@@ -66,19 +67,26 @@ def environment_kinds(
     return {None: prepare(factory, standalone=tools)}
 
 
-def check_reward_source(
-    functions: Sequence[RewardFunction], kinds: Mapping[str | None, EnvironmentKind]
-) -> None:
-    """Check that something scores.
+def reward_columns(
+    given: Any,
+    processing_classes: Any,
+    args: GRPOConfig,
+    kinds: Mapping[str | None, EnvironmentKind],
+    device: Any,
+) -> Sequence[RewardFunction]:
+    """The user's reward functions, models among them, named and weighed.
 
     Raises:
-        UsageError: Nothing does.
+        UsageError: They do not fit together, or nothing scores.
     """
+    callables = with_reward_models(given, processing_classes, args, device)
+    functions = reward_functions(callables, args.reward_weights)
     if not functions and not any(kind.has_reward for kind in kinds.values()):
         raise UsageError(
             "No reward source provided: pass reward_funcs, or give the environment a method "
             "`def get_reward(self) -> float`."
         )
+    return functions
 
 
 def task_source(

@@ -25,7 +25,7 @@ from corral.records import Sample
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner, StepNumbers
 from corral.training.placeholder import PLACEHOLDER
-from corral.training.reference import Reference
+from corral.training.reference import Reference, reference_of
 
 
 def loss_options(config: GRPOConfig) -> LossOptions:
@@ -52,6 +52,14 @@ class PolicyStep:
     reference: Reference | None = None
     """Where the KL term pulls to; None when beta is 0."""
 
+    @classmethod
+    def of(cls, learner: Learner, config: GRPOConfig, *, has_adapter: bool) -> "PolicyStep":
+        """The step of a learner whose model has not been trained yet."""
+        reference = reference_of(learner.model, config, has_adapter=has_adapter)
+        if reference is not None and config.sync_ref_model:
+            learner.beside["reference"] = reference.moving(learner.model)
+        return cls(learner, config, reference)
+
     @torch.no_grad()
     def score_before(self, samples: Sequence[Sample]) -> Before:
         """What the policy and its reference say of samples now, without a gradient.
@@ -73,6 +81,22 @@ class PolicyStep:
         self, samples: Sequence[Sample], before: Before | None = None
     ) -> tuple[StepNumbers, dict[str, float]]:
         """Learn from this process's samples of a step; returns the step's numbers and metrics.
+
+        Args:
+            before: What :meth:`score_before` said of the samples' generation; None where the step
+                is its only one.
+        """
+        made = self._learn(samples, before)
+        config, reference = self.config, self.reference
+        is_due = config.sync_ref_model and self.learner.step % config.ref_model_sync_steps == 0
+        if reference is not None and is_due:
+            reference.move(self.learner.model, config.ref_model_mixup_alpha)
+        return made
+
+    def _learn(
+        self, samples: Sequence[Sample], before: Before | None
+    ) -> tuple[StepNumbers, dict[str, float]]:
+        """Make the optimiser's step.
 
         Rows that cannot move the weights are left out of the forward pass (their tokens still count
         in what the loss is divided by), so the metrics are those of the rows that were trained. A

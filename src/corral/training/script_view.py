@@ -10,7 +10,8 @@ from corral.chat import ChatFormat
 from corral.env import EnvironmentKind, Tool
 from corral.rollout import PlayedGroup, Player, RewardFunction
 from corral.training.grpo_config import GRPOConfig
-from corral.training.reference import Reference
+from corral.training.policy_step import PolicyStep
+from corral.training.reward_models import RewardModel
 
 
 class ScriptView:
@@ -20,8 +21,8 @@ class ScriptView:
     chat: ChatFormat
     player: Player
     environment_kinds: Mapping[str | None, EnvironmentKind]
-    reward_funcs: Sequence[RewardFunction]
-    _reference: Reference | None
+    _rewards: Sequence[RewardFunction]
+    _policy_step: PolicyStep
 
     environments: list[object | None] | None = None
     """The instances of this process's last batch, aligned with its completions (None where a fault
@@ -43,21 +44,31 @@ class ScriptView:
         return [*plain.values(), *dict.fromkeys(methods)]
 
     @property
+    def reward_funcs(self) -> list[Callable[..., Any]]:
+        """The reward functions, and of reward models the models themselves.
+
+        Rewards that environments have of their own are not among them: they are given when an
+        episode ends, while its environment is at hand.
+        """
+        functions = [column.function for column in self._rewards]
+        return [one.model if isinstance(one, RewardModel) else one for one in functions]
+
+    @property
     def reward_func_names(self) -> list[str]:
         """The reward columns: functions, then the own rewards of environments."""
-        return [*(function.name for function in self.reward_funcs), *self._own_rewards()]
+        return [*(function.name for function in self._rewards), *self._own_rewards()]
 
     @property
     def reward_weights(self) -> Tensor:
         """One weight for each of the names [names]; an environment's own reward weighs 1."""
-        weights = [function.weight for function in self.reward_funcs]
+        weights = [function.weight for function in self._rewards]
         return torch.tensor(weights + [1.0] * len(self._own_rewards()))
 
     @property
     def ref_model(self) -> nn.Module | None:
         """The model that the KL term compares with; None without one, and where it is the policy
         itself with its adapter off."""
-        reference = self._reference
+        reference = self._policy_step.reference
         return None if reference is None or reference.has_adapter else reference.model
 
     @property
