@@ -16,7 +16,14 @@ from corral.config.overrides import (
     set_at,
 )
 from corral.config.resolved import DEFAULT, OVERRIDE, RECIPE, Flag, Model, Resolved
-from corral.config.schema import accepts, annotation_at, legal_names, suggestions
+from corral.config.schema import (
+    accepts,
+    annotation_at,
+    legal_names,
+    nested_model,
+    other_names,
+    suggestions,
+)
 from corral.config.secrets import MASK, is_secret_name
 from corral.config.tree import Keys, children, is_table, is_table_list, leaves
 from corral.errors import UsageError
@@ -43,6 +50,7 @@ def load(
     """
     data = replace_none_tables(_read(source))
     _check_names(model, data, RECIPE)
+    data = _under_own_names(model, data, ())
     data = _read_none_words(model, data, ())
     origins = dict.fromkeys(leaves(data), RECIPE)
     for flag in flags:
@@ -89,6 +97,7 @@ def _apply(
 ) -> None:
     _check_path(model, path, origin)
     _check_lists(model, data, path, origin)
+    path = tuple(_own_name(model, path, position) for position in range(len(path)))
     set_at(data, path, value, origin=origin)
     _check_names(model, data, origin)
     for old in [key for key in origins if key[: len(path)] == path]:
@@ -104,6 +113,29 @@ def _check_path(model: type[BaseModel], path: Keys, origin: str) -> None:
         annotation_at(model, path)
     except KeyError as error:
         raise _unknown(model, path, error.args[0], origin) from None
+
+
+def _under_own_names(model: type[BaseModel], value: Any, path: Keys) -> Any:
+    """Plain data with every field under its own name, and not under another that is read too."""
+    if is_table_list(value):
+        return [_under_own_names(model, item, (*path, name)) for name, item in children(value)]
+    if not isinstance(value, dict):
+        return value
+    given: dict[str, str] = {}
+    for name in value:
+        own = _own_name(model, (*path, name), len(path))
+        if own in given:
+            raise UsageError(
+                f"{RECIPE}: {'.'.join((*path, given[own]))} and {name} are one setting: give one "
+                "of them."
+            )
+        given[own] = name
+    return {own: _under_own_names(model, value[name], (*path, own)) for own, name in given.items()}
+
+
+def _own_name(model: type[BaseModel], path: Keys, position: int) -> str:
+    section = nested_model(annotation_at(model, path[:position]))
+    return other_names(section).get(path[position], path[position])
 
 
 def _check_lists(model: type[BaseModel], data: Any, path: Keys, origin: str) -> None:
@@ -170,8 +202,9 @@ def _problem(detail: Any, origins: Mapping[Keys, str]) -> str:
     if detail["type"] == "missing":
         return f"{name} is not set and has no default: set it in the recipe or with --set {name}=…"
     given = detail["input"]
-    shown = "" if isinstance(given, Mapping | BaseModel) else f" = {_short(given, name)}"
-    return f"{name}{shown} ({origin_of(origins, path)}): {message}."
+    if isinstance(given, Mapping | BaseModel):  # the message names what is wrong within
+        return f"{name}: {message}."
+    return f"{name} = {_short(given, name)} ({origin_of(origins, path)}): {message}."
 
 
 def _short(value: Any, name: str) -> str:

@@ -1,8 +1,13 @@
-"""What a configuration model allows at a dotted name, and the nearest name to a wrong one."""
+"""What a configuration model allows at a dotted name, and the nearest name to a wrong one.
+
+A model may read more names than those of its fields, by two more attributes of its class:
+``OTHER_NAMES`` has the field that each stands for; ``FOREIGN`` has names without a field, which the
+model's own validator accepts or refuses.
+"""
 
 import difflib
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -37,10 +42,19 @@ def annotation_at(model: type[BaseModel], path: Sequence[str]) -> Any:
         if section is None:
             annotation = _element(annotation)
             continue
-        if name not in section.model_fields:
+        own = other_names(section).get(name, name)
+        if own in section.model_fields:
+            annotation = _full_annotation(section.model_fields[own])
+        elif own in _foreign_names(section):
+            annotation = Any
+        else:
             raise KeyError(position)
-        annotation = _full_annotation(section.model_fields[name])
     return annotation
+
+
+def other_names(section: type[BaseModel] | None) -> Mapping[str, str]:
+    """Names that a section reads besides those of its fields, each with its field."""
+    return getattr(section, "OTHER_NAMES", {})
 
 
 def accepts(annotation: Any, value: Any) -> bool:
@@ -67,6 +81,7 @@ def suggestions(model: type[BaseModel], path: Sequence[str], position: int) -> l
     """Legal dotted names near a wrong one: in the same section first, then by last word."""
     section = nested_model(annotation_at(model, path[:position]))
     siblings = list(section.model_fields) if section is not None else []
+    siblings += [*other_names(section), *_foreign_names(section)]
     prefix, wrong = path[:position], path[position]
     near = difflib.get_close_matches(wrong, siblings, n=SUGGESTIONS, cutoff=0.6)
     names = [".".join((*prefix, name)) for name in near]
@@ -80,6 +95,10 @@ def legal_names(model: type[BaseModel], path: Sequence[str]) -> list[str]:
     """The fields of the section at ``path``."""
     section = nested_model(annotation_at(model, path))
     return list(section.model_fields) if section is not None else []
+
+
+def _foreign_names(section: type[BaseModel] | None) -> Collection[str]:
+    return getattr(section, "FOREIGN", ())
 
 
 def _full_annotation(field: FieldInfo) -> Any:

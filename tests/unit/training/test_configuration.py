@@ -10,12 +10,8 @@ from typing import Any
 import pytest
 
 from corral import GRPOConfig, SFTConfig, UsageError
-from corral.training.foreign import ForeignSetting, Reading
-
-
-def _other_than(setting: ForeignSetting) -> Any:
-    """A value that asks for something else than what is done."""
-    return next(v for v in (True, False, "other", 7) if not setting.is_harmless(v))
+from corral.training.foreign import Reading
+from support.foreign_values import other_than
 
 
 @pytest.mark.parametrize("kind", [GRPOConfig, SFTConfig])
@@ -37,7 +33,7 @@ def test_what_would_have_an_effect_elsewhere_is_refused_or_told(
     for name, setting in kind.FOREIGN.items():
         if setting.reading is Reading.KEPT:
             continue
-        other = _other_than(setting)
+        other = other_than(setting)
         caplog.clear()
         if setting.reading is Reading.NOTED:
             assert getattr(kind(**{name: other}), name) == other
