@@ -71,6 +71,7 @@ LIGHT_PACKAGES = (
     "corral.rollout",
     "corral.engines.scripted",
     "corral.track",
+    "corral.hosting",
     "corral.cli.main",
 )
 

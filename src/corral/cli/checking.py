@@ -2,12 +2,14 @@
 
 import asyncio
 import json as jsonlib
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.installing import Install, make_ready
 from corral.cli.output import emit, say, screen, table
 from corral.errors import UsageError
 
@@ -36,6 +38,7 @@ def check(
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Also what takes a minute or moves megabytes.")
     ] = False,
+    install: Install = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Examine a server, or a world, as its OpenEnv peers rely on it.
@@ -50,10 +53,11 @@ def check(
     target = Target(
         url=what,
         probes=Probes(**_probes(action, reset, probe or [])),
-        headers={"Authorization": f"Bearer {token}"} if token else {},
+        headers=_bearer(token) if token else {},
     )
-    with nullcontext(what) if is_url else _served(what) as url:
-        verdicts = asyncio.run(run_checks(replace(target, url=url), is_thorough=thorough))
+    with nullcontext((what, target.headers)) if is_url else _served(what, install) as served:
+        target = replace(target, url=served[0], headers=served[1])
+        verdicts = asyncio.run(run_checks(target, is_thorough=thorough))
     counts = {
         str(status): sum(verdict.status is status for verdict in verdicts) for status in Status
     }
@@ -66,10 +70,22 @@ def check(
         raise typer.Exit(1)
 
 
-def _served(world: str) -> AbstractContextManager[str]:
-    from corral.serve.check.loopback import served_on_loopback
+@contextmanager
+def _served(world: str, install: bool) -> Iterator[tuple[str, dict[str, str]]]:
+    """URL and headers of a server of the world, in this process or in its own environment."""
+    from corral.serve.check.loopback import SESSIONS, served_on_loopback
 
-    return served_on_loopback(world)
+    hosted = make_ready(world, install=install, max_sessions=SESSIONS)
+    if hosted is None:
+        with served_on_loopback(world) as url:
+            yield url, {}
+    else:
+        url, token = hosted.address()
+        yield url, _bearer(token)
+
+
+def _bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _show(what: str, verdicts: "list[Verdict]") -> None:

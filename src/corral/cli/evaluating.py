@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from corral.cli.installing import Install, wanted_world
 from corral.cli.output import emit, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.errors import UsageError
@@ -24,6 +25,7 @@ def evaluate(
     stop_when_done: Annotated[
         bool | None, typer.Option(help="End a game when the environment is done.")
     ] = None,
+    install: Install = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Play a world's evaluation games with a model, and count.
@@ -32,12 +34,11 @@ def evaluate(
 
     Example: corral eval runs/wordle-tiny --games 30
     """
-    from corral.recipes.environments import find_environment
     from corral.track import RunFolder
 
     # Wrong use is told at once: the imports below take seconds.
     if world is not None:
-        find_environment(world)
+        wanted_world(world, install=install)
     elif not RunFolder(Path(model)).config_path.is_file():
         raise UsageError(f"{model} is no run folder, so say which world to play: --world NAME.")
     quiet_libraries()
@@ -55,7 +56,9 @@ def evaluate(
     )
     path = newest_model(Path(model)) or model
     own = recipe if world is None else None
-    result, _ = play(path, find_environment(name), own, rules, games=games, temperature=temperature)
+    result, _ = play(
+        path, wanted_world(name, install=install), own, rules, games=games, temperature=temperature
+    )
     row = {"model": str(path), "world": name, **result.as_row(), "seconds": result.seconds}
     if json:
         emit(row)

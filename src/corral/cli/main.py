@@ -9,6 +9,7 @@ from corral import __version__
 from corral.cli import (
     checking,
     evaluating,
+    installing,
     listing,
     playing,
     publishing,
@@ -48,6 +49,7 @@ app.command("eval")(evaluating.evaluate)
 app.command("play")(playing.play)
 app.command("serve")(serving.serve)
 app.command("check")(checking.check)
+app.command("install")(installing.install)
 app.command("init")(scaffolding.init)
 app.command("push")(publishing.push)
 app.command("list")(listing.list_everything)

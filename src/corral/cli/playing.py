@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.installing import Install, wanted_world
 from corral.cli.output import emit, say, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.errors import EnvironmentFault, UsageError
@@ -29,6 +30,7 @@ def play(
     episodes: Annotated[int, typer.Option(min=1, help="Games to play.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the first game; the next has seed + 1.")] = 0,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of a model; 0 is greedy.")] = 0.0,
+    install: Install = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per game.")] = False,
 ) -> None:
     """Play a world yourself, or watch a scripted player or a model.
@@ -37,9 +39,7 @@ def play(
     """
     if policy is not None and model is not None:
         raise UsageError("--policy and --model are two players: give one of them, or none to play.")
-    from corral.recipes.environments import find_environment
-
-    world = find_environment(env)
+    world = wanted_world(env, install=install)
     if model is not None:
         games = _model_games(world, model, episodes, seed, temperature, is_shown=not json)
     elif policy is not None:

@@ -1,10 +1,13 @@
 """``corral serve``: an environment over the network."""
 
 import logging
+import os
+import sys
 from typing import Annotated
 
 import typer
 
+from corral.cli.installing import Install, make_ready
 from corral.cli.output import say
 
 
@@ -48,6 +51,7 @@ def serve(
     debug: Annotated[
         bool, typer.Option("--debug", help="Tell clients what the environment raised.")
     ] = False,
+    install: Install = False,
 ) -> None:
     """Serve a world to Corral, OpenEnv and MCP clients.
 
@@ -68,6 +72,10 @@ def serve(
         is_public_allowed=allow_public or rules.is_public_allowed,
     )
     check_bind(host, rules)  # before anything is said
+    hosted = make_ready(env, install=install)
+    if hosted is not None:
+        # The same command, by the interpreter that has what the world needs.
+        os.execv(hosted.python, [hosted.python, "-m", "corral.cli.main", *sys.argv[1:]])
     options = ServeOptions(
         env=env,
         host=host,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from corral.cli.installing import Install, make_ready
 from corral.cli.output import emit, fail, say, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.cli.signals import Killed, told_of_signals
@@ -54,6 +55,7 @@ def train(
     ] = None,
     resume: Resume = False,
     dry_run: DryRun = False,
+    install: Install = False,
     json: Json = False,
 ) -> None:
     """Run a recipe: a model learns a world, and plays before and after.
@@ -67,7 +69,7 @@ def train(
 
     source = recipe_source(recipe)  # before the imports of what runs it, which take seconds
     again = ["corral", "train", recipe]
-    _command(source, overrides or [], seed, output, resume, dry_run, json, again)
+    _command(source, overrides or [], seed, output, resume, dry_run, json, again, install=install)
 
 
 def sft(
@@ -118,6 +120,8 @@ def _command(
     dry_run: bool,
     json: bool,
     again: Sequence[str],
+    *,
+    install: bool = False,
 ) -> None:
     from corral.config import dump
 
@@ -125,6 +129,8 @@ def _command(
     if dry_run:
         typer.echo(dump(resolved), nl=False)
         return
+    if resolved.value.environment is not None:
+        make_ready(resolved.value.environment, install=install)
     folder = _folder(resolved)
     command = shlex.join([*again, "--output", str(folder), "--resume"])
     try:

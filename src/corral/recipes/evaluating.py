@@ -8,7 +8,7 @@ from typing import Any
 from corral.engines.torch_engine import TorchEngine
 from corral.env import prepare
 from corral.evaluation import Evaluation, play_games, summarise
-from corral.recipes.environments import find_rewards, rows_at
+from corral.recipes.named import find_rewards, rows_at
 from corral.recipes.recipe import Recipe
 from corral.records import Episode, SamplingParams, Task
 from corral.rollout import Player, reward_functions

@@ -14,15 +14,11 @@ from typing import Any, Protocol
 
 from corral.config import Resolved, dump, load
 from corral.errors import UsageError
+from corral.hosting import find_environment
 from corral.recipes.demonstrations import solver_conversations
-from corral.recipes.environments import (
-    find_environment,
-    find_rewards,
-    rows_at,
-    with_absolute_paths,
-)
 from corral.recipes.evaluating import evaluate_model
 from corral.recipes.models import build_model
+from corral.recipes.named import find_rewards, rows_at, with_absolute_paths
 from corral.recipes.recipe import Recipe, ReinforcementSection, WarmupSection
 from corral.recipes.reporting import write_report
 from corral.rollout.seeds import derive

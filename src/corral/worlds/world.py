@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from corral.errors import UsageError
+from corral.worlds.needs import Needs
 from corral.worlds.policy import Policy, PolicyAction
 
 __all__ = ["Policy", "PolicyAction", "Row", "TaskSource", "World"]
@@ -31,6 +32,8 @@ class World:
     """``count -> rows``: always the same ones, whatever the seed of the run."""
     is_win: Callable[[Any], bool]
     """Whether the environment, after its episode, was won."""
+    needs: Needs | None = None
+    """What its environments import beside Corral; None for nothing."""
     policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
 
     def policy(self, name: str) -> Policy:

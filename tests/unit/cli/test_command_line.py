@@ -7,7 +7,7 @@ import corral as library
 from corral.cli import main as main_module
 from corral.cli.main import app
 
-COMMANDS = ["train", "sft", "eval", "play", "serve", "check", "init", "push", "list"]
+COMMANDS = ["train", "sft", "eval", "play", "serve", "check", "init", "push", "install", "list"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -40,7 +40,7 @@ def test_an_interrupted_command_says_so(corral, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("corral.recipes.environments.find_environment", interrupted)
+    monkeypatch.setattr("corral.hosting.find_environment", interrupted)
     ran = corral("play", "echo")
     assert ran.code == 130
     assert ran.err == "Error: Interrupted.\n"

@@ -13,7 +13,7 @@ from corral.serve.running import ServeOptions, app_of, server_settings
 from corral.serve.security_rules import SecurityRules
 
 _HOST = "127.0.0.1"
-_SESSIONS = 4
+SESSIONS = 4
 """Few, so that the last slot is soon taken."""
 _QUEUE_TIMEOUT_S = 1.0
 _READY_WITHIN_S = 30.0
@@ -28,7 +28,7 @@ def served_on_loopback(env: str, *, mode: str | None = None) -> Iterator[str]:
         env=env,
         host=_HOST,
         port=free_port(_HOST),
-        max_sessions=_SESSIONS,
+        max_sessions=SESSIONS,
         queue_timeout_s=_QUEUE_TIMEOUT_S,
         mode=mode,
     )

@@ -81,6 +81,16 @@ class LocalProcess:
         command = self._command(port)
         return await self._start(command, port, environment={**os.environ, **self._env_vars})
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the server was started and has not ended."""
+        return self._process is not None and not self._process.has_ended
+
+    @property
+    def told(self) -> str:
+        """Its command and the last lines it wrote."""
+        return self._process.told() if self._process is not None else ""
+
     async def stop(self) -> None:
         """End the server and everything it started."""
         process, self._process = self._process, None

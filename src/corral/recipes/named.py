@@ -1,4 +1,4 @@
-"""What a recipe names outside itself: environments, reward functions, rows of data."""
+"""What a recipe names outside itself: reward functions, rows of data, files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -6,24 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import World, find_world, world_of
 
 if TYPE_CHECKING:
     from corral.recipes.recipe import DataSection, Recipe
-
-
-def find_environment(spec: str) -> World:
-    """The world of a built-in name, ``module:Class``, ``path.py:Class``, or a server's URL.
-
-    Raises:
-        UsageError: There is none.
-        InfrastructureFault: The server does not answer.
-    """
-    if "://" not in spec:
-        return find_world(spec)
-    from corral.serve.client.remote import RemoteEnvironment
-
-    return world_of(RemoteEnvironment(spec), name=spec)
 
 
 def find_rewards(specs: Sequence[str]) -> list[Callable[..., Any]]:
