@@ -8,7 +8,8 @@ from corral.env.registry import resolve
 from corral.errors import UsageError
 from corral.hosting.places import installed_at, place_of
 from corral.hosting.server import HostedEnvironment
-from corral.worlds import WORLDS, World, find_world, world_of
+from corral.worlds import World, find_world, world_of
+from corral.worlds.registry import is_named
 
 
 class NotInstalledError(UsageError):
@@ -79,7 +80,7 @@ def hosted_environment(spec: str, *, max_sessions: int | None = None) -> HostedE
 
 def _declared(spec: str) -> World | None:
     """The world object that ``spec`` names; None for a class, which declares nothing."""
-    if ":" not in spec:
+    if is_named(spec):
         return find_world(spec)
-    found = WORLDS.get(spec) or resolve(spec, also=World)
+    found = resolve(spec, also=World)
     return found if isinstance(found, World) else None

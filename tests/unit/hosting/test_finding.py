@@ -8,6 +8,7 @@ import pytest
 from corral.errors import UsageError
 from corral.hosting import NotInstalledError, find_environment, hosted_environment, install, places
 from corral.worlds import WORLDS, Needs, World, guess_number
+from corral.worlds.registry import FAMILIES
 
 NEEDS = Needs(requirements=("no_such_thing==1.0",), modules=("no_such_thing",), size_mb=10)
 NEEDY = replace(guess_number.WORLD, name="needy", needs=NEEDS)
@@ -34,6 +35,12 @@ def test_a_world_without_needs_runs_here():
     assert find_environment("guess_number") is guess_number.WORLD
     assert hosted_environment("guess_number") is None
     assert hosted_environment("corral.worlds.echo.env:Echo") is None
+
+
+def test_a_world_of_a_family_is_found_like_others(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(FAMILIES, "kin", lambda name: replace(NEEDY, name=f"kin:{name}"))
+    with pytest.raises(NotInstalledError, match="corral install kin:small"):
+        find_environment("kin:small")
 
 
 def test_a_world_whose_modules_are_here_runs_here(monkeypatch: pytest.MonkeyPatch):
