@@ -353,10 +353,11 @@ ALWAYS = [
         ({}, []),
         ({"beta": 0.1}, ["kl"]),
         ({"entropy_coef": 0.01}, ["policy_loss", "entropy_coef"]),
+        ({"use_adaptive_entropy": True}, ["policy_loss", "entropy_coef", "entropy/bonus"]),
         ({"loss_type": "cispo", "epsilon_high": 3.0}, ["cispo_clip_ratio"]),
         ({"loss_type": "vespo"}, ["vespo/phi_seq_mean"]),
     ],
-    ids=["always", "reference", "entropy bonus", "cispo", "vespo"],
+    ids=["always", "reference", "entropy bonus", "adaptive bonus", "cispo", "vespo"],
 )
 @pytest.mark.contract(43)
 def test_every_number_of_the_contract_is_logged(

@@ -61,6 +61,8 @@ COMPARED = (
     "frac_reward_zero_std",
     "num_tokens",
 )
+WITH_A_BONUS = ("entropy_coef", "policy_loss")
+"""Compared where the loss has an entropy bonus."""
 ROWS = [
     {"prompt": [{"role": "user", "content": f"Task {number}" + "!" * number}], "goal": number}
     for number in range(PROMPTS)
@@ -96,12 +98,14 @@ def cases() -> dict[str, Case]:
         if loss != "bnpo":
             accumulated = kl | {"gradient_accumulation_steps": 2}
             found[f"{loss}, accumulated"] = Case(steps=3, options=accumulated)
-    # Within a generation the reference stays what it was when the generation was played.
     moving = {"beta": 0.5, "sync_ref_model": True, "ref_model_mixup_alpha": 0.3}
-    found["moving reference"] = Case(steps=5, options=moving | {"ref_model_sync_steps": 1})
-    found["moving reference, two passes"] = Case(
-        steps=6, options=moving | {"ref_model_sync_steps": 3, "num_iterations": 2}
-    )
+    moving["ref_model_sync_steps"] = 1
+    found["moving reference"] = Case(steps=3, options=moving)
+    # Within a generation the reference stays what it was when the generation was played.
+    found["moving reference, two passes"] = Case(steps=4, options=moving | {"num_iterations": 2})
+    adaptive = {"use_adaptive_entropy": True, "entropy_coef": 0.1, "entropy_coef_delta": 0.05}
+    # An untrained model is above any target that is meant.
+    found["adaptive entropy"] = Case(steps=3, options=adaptive | {"entropy_target": 100.0})
     found["batch scale and temperature"] = Case(
         steps=2, options={"scale_rewards": "batch", "temperature": 0.7}
     )
@@ -133,7 +137,8 @@ class Found:
         self.losses = [entry["loss"] for entry in history]
         self.norms = [entry["grad_norm"] for entry in history]
         self.metrics = [
-            {name: entry[name] for name in COMPARED if name in entry} for entry in history
+            {name: entry[name] for name in (*COMPARED, *WITH_A_BONUS) if name in entry}
+            for entry in history
         ]
         return self
 

@@ -30,11 +30,12 @@ from corral.algorithms.metrics import Metric, Reduction, combine_metrics, finish
 from corral.algorithms.options import LossOptions, RatioLevel
 from corral.algorithms.output_head import keeps_packed_rows_apart
 from corral.algorithms.packing import MicroBatch, collate, cut
-from corral.algorithms.policy import LossResult, policy_loss
+from corral.algorithms.policy import BONUS_ENTROPY, LossResult, policy_loss
 from corral.algorithms.registry import LOSSES, LossKind, find_loss
 from corral.algorithms.selection import entropy_threshold
 
 __all__ = [
+    "BONUS_ENTROPY",
     "LOSSES",
     "Advantages",
     "Aggregation",

@@ -39,6 +39,8 @@ class LossOptions:
     """Share of the tokens, those of highest entropy, that are trained."""
     entropy_coef: float = 0.0
     """Weight of the entropy bonus."""
+    use_adaptive_entropy: bool = False
+    """The weight is moved from step to step, by an entropy that is measured even where it is 0."""
     sapo_temperature_pos: float = 1.0
     """Steepness of sapo's gate where the advantage is positive."""
     sapo_temperature_neg: float = 1.05

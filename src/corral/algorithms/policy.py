@@ -13,6 +13,9 @@ from corral.algorithms.options import LossOptions
 from corral.algorithms.registry import find_loss
 from corral.algorithms.selection import is_high_entropy, is_on_policy
 
+BONUS_ENTROPY = "entropy/bonus"
+"""The metric that an adaptive bonus is moved by: the mean entropy of the tokens it acts on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossResult:
@@ -62,12 +65,18 @@ def policy_loss(
     loss = kind.normalise(values, batch, totals, options)
     if batch.entropies is not None:
         metrics["entropy"] = mean_over(batch.entropies, batch.mask)
-    if options.entropy_coef != 0.0:
-        metrics["policy_loss"] = MetricTensor(
-            reduction=Reduction.SUM, value=loss.detach(), weight=batch.mask.sum()
-        )
-        loss = loss - options.entropy_coef * _bonus(batch, is_kept, totals)
+    if options.entropy_coef != 0.0 or options.use_adaptive_entropy:
+        bonus = _bonus(batch, is_kept, totals)
+        metrics["policy_loss"] = _part(loss, batch)
+        if options.use_adaptive_entropy:
+            metrics[BONUS_ENTROPY] = _part(bonus, batch)
+        loss = loss - options.entropy_coef * bonus
     return LossResult(loss=loss, metrics=to_metrics(metrics))
+
+
+def _part(value: Tensor, batch: TokenBatch) -> MetricTensor:
+    """A number that adds up to that of the step."""
+    return MetricTensor(reduction=Reduction.SUM, value=value.detach(), weight=batch.mask.sum())
 
 
 def _kl(inputs: TermInputs) -> Tensor:

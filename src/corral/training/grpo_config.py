@@ -121,7 +121,18 @@ class GRPOConfig(TrainerConfig):
     top_entropy_quantile: float = Field(default=1.0, gt=0, le=1)
     """Share of the highest-entropy tokens that get a gradient."""
     entropy_coef: float = Field(default=0.0, allow_inf_nan=False)
-    """Weight of the entropy bonus."""
+    """Weight of the entropy bonus, in nats a token; where it begins if it is adaptive."""
+    use_adaptive_entropy: bool = False
+    """Move the weight after each step: up while the mean entropy is at most its target, down while
+    it is above, where the bonus is also left out."""
+    entropy_coef_min: float = Field(default=0.0, allow_inf_nan=False)
+    """Where an adaptive weight ends going down."""
+    entropy_coef_max: float = Field(default=1.0, allow_inf_nan=False)
+    """Where an adaptive weight ends going up."""
+    entropy_coef_delta: float = Field(default=0.005, ge=0, allow_inf_nan=False)
+    """How far an adaptive weight moves in a step."""
+    entropy_target: float = Field(default=0.2, ge=0)
+    """Mean entropy (nats a token) that an adaptive weight aims at."""
     off_policy_mask_threshold: float | None = None
     """Drop sequences with negative advantage that drifted further than this; None: keep all."""
     mask_truncated_completions: bool = False

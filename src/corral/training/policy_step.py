@@ -8,6 +8,7 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from corral.algorithms import (
+    BONUS_ENTROPY,
     ImportanceRatio,
     LossOptions,
     Metric,
@@ -22,6 +23,7 @@ from corral.algorithms import (
     policy_loss,
 )
 from corral.records import Sample
+from corral.training.entropy_control import EntropyControl
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner, StepNumbers
 from corral.training.placeholder import PLACEHOLDER
@@ -51,6 +53,8 @@ class PolicyStep:
     config: GRPOConfig
     reference: Reference | None = None
     """Where the KL term pulls to; None when beta is 0."""
+    control: EntropyControl | None = None
+    """What moves the weight of the entropy bonus; None where it stays."""
 
     @classmethod
     def of(cls, learner: Learner, config: GRPOConfig, *, has_adapter: bool) -> "PolicyStep":
@@ -58,7 +62,10 @@ class PolicyStep:
         reference = reference_of(learner.model, config, has_adapter=has_adapter)
         if reference is not None and config.sync_ref_model:
             learner.beside["reference"] = reference.moving(learner.model)
-        return cls(learner, config, reference)
+        control = EntropyControl(config) if config.use_adaptive_entropy else None
+        if control is not None:
+            learner.beside["entropy_control"] = control.tensors
+        return cls(learner, config, reference, control)
 
     @torch.no_grad()
     def score_before(self, samples: Sequence[Sample]) -> Before:
@@ -112,7 +119,10 @@ class PolicyStep:
         parts: list[Mapping[str, Metric]] = []
         loss_of = self._loss(useful, batches, before, totals, parts)
         numbers = self.learner.optimizer_step(batches, loss_of)
-        return numbers, self._finished(parts)
+        metrics = _finished(parts)
+        if self.control is not None:
+            self.control.saw(metrics[BONUS_ENTROPY])
+        return numbers, metrics | self._bonus_weight()
 
     @torch.no_grad()
     def measure(self, samples: Sequence[Sample]) -> tuple[float, dict[str, float]]:
@@ -129,12 +139,12 @@ class PolicyStep:
         self.learner.model.eval()
         loss_of = self._loss(useful, batches, None, totals, parts)
         loss = torch.stack([loss_of(batch).detach() for batch in batches]).sum()
-        return float(self.learner.summed(loss)), self._finished(parts)
+        return float(self.learner.summed(loss)), _finished(parts) | self._bonus_weight()
 
-    def _finished(self, parts: list[Mapping[str, Metric]]) -> dict[str, float]:
-        metrics = finish_metrics(combine_metrics(gather_object(parts)))
-        coefficient = self.config.entropy_coef
-        return metrics | ({"entropy_coef": coefficient} if coefficient else {})
+    def _bonus_weight(self) -> dict[str, float]:
+        """What stands in the log of the entropy bonus; nothing where there is none."""
+        weight = self.config.entropy_coef if self.control is None else self.control.weight
+        return {"entropy_coef": weight} if weight or self.control is not None else {}
 
     def _loss(
         self,
@@ -148,6 +158,8 @@ class PolicyStep:
         threshold, bonus_tokens = self._entropy_threshold(batches)
         totals = replace(totals, entropy_tokens=bonus_tokens)
         options = loss_options(self.config)
+        if self.control is not None:
+            options = replace(options, entropy_coef=self.control.applied())
 
         def loss_of(batch: MicroBatch) -> Tensor:
             tokens = self._tokens(batch, useful, before)
@@ -231,11 +243,17 @@ class PolicyStep:
 
     def _uses_zero_advantage(self) -> bool:
         config = self.config
-        return bool(config.beta or config.entropy_coef or config.top_entropy_quantile < 1)
+        has_bonus = config.entropy_coef or config.use_adaptive_entropy
+        return bool(config.beta or has_bonus or config.top_entropy_quantile < 1)
 
     def _anyone(self, samples: Sequence[Sample]) -> bool:
         count = torch.tensor(len(samples), device=self.learner.device)
         return int(self.learner.summed(count)) > 0
+
+
+def _finished(parts: list[Mapping[str, Metric]]) -> dict[str, float]:
+    """The metrics of a step from those of its micro-batches on all processes."""
+    return finish_metrics(combine_metrics(gather_object(parts)))
 
 
 def _by_row(rows: Sequence[Sample], logprobs: Tensor) -> dict[int, Tensor]:

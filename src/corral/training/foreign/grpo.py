@@ -67,23 +67,6 @@ GRPO_SETTINGS: Mapping[str, ForeignSetting] = {
         reason="the head computes in the type of its weights",
         instead="Load the model with dtype=torch.float32.",
     ),
-    "use_adaptive_entropy": ForeignSetting(
-        default=False,
-        reason="the weight of the entropy bonus stays what it is",
-        instead="Set entropy_coef.",
-    ),
-    "entropy_coef_min": ForeignSetting(
-        default=0.0, reason="the weight does not move", reading=Reading.NOTED
-    ),
-    "entropy_coef_max": ForeignSetting(
-        default=1.0, reason="the weight does not move", reading=Reading.NOTED
-    ),
-    "entropy_coef_delta": ForeignSetting(
-        default=0.005, reason="the weight does not move", reading=Reading.NOTED
-    ),
-    "entropy_target": ForeignSetting(
-        default=0.2, reason="the weight does not move", reading=Reading.NOTED
-    ),
     "max_prompt_length": ForeignSetting(
         default=None,
         reason="prompts are never cut",
