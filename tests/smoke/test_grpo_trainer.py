@@ -10,6 +10,7 @@ from peft import LoraConfig
 from transformers import AutoModelForCausalLM
 
 from corral import GRPOConfig, GRPOTrainer, UsageError
+from corral.training.precise_head import PreciseHead
 from support.tiny_models import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
@@ -162,6 +163,16 @@ def test_an_adapter_is_pulled_back_to_the_model_without_it(
     first, *later = [entry["kl"] for entry in steps_of(made) if "kl" in entry]
     assert first == pytest.approx(0.0, abs=1e-6)  # a fresh adapter adds nothing
     assert max(later) > 1e-4
+
+
+def test_the_head_computes_in_float32_where_that_is_asked_for(
+    tmp_path: Path, model_folder: Path
+) -> None:
+    options: dict[str, Any] = {"bf16": True, "cast_lm_head_to_fp32": True, "beta": 0.1}
+    made = trainer(tmp_path, str(model_folder), **options)
+    assert isinstance(made.model.lm_head, PreciseHead)
+    assert isinstance(made.ref_model.lm_head, PreciseHead)
+    assert learned(made).abs().max() > 1e-4
 
 
 def test_a_saved_model_loads_with_its_template(tmp_path: Path) -> None:

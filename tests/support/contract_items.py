@@ -124,9 +124,6 @@ DIFFERS = {
 LATER = {
     3: "partly: errors about data, rewards, environments and sizes are shown",
     30: "comes with models that see images",
-    40: "partly: an adapter's reference is shown; `sync_ref_model` is refused",
-    41: "comes with the comparison of whole steps",
-    42: "partly: indexed data is shown; iterable data is not",
     45: "comes with asynchronous training",
     46: "comes with asynchronous training",
     47: "comes with training of harnesses",

@@ -68,6 +68,8 @@ class GRPOConfig(TrainerConfig):
     disable_dropout: bool = True
     """Set every dropout of the model to 0, as in sampling: else the policy that plays is not the
     one that is trained, and the importance correction weighs the difference down to nothing."""
+    cast_lm_head_to_fp32: bool = False
+    """Compute logits in float32 where the rest of the model computes in something coarser."""
     max_batch: int = Field(default=64, ge=1)
     """Conversations the built-in engine decodes at the same time."""
 

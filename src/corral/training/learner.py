@@ -29,6 +29,7 @@ from corral.training.checkpoint import drop_checkpoints_after, load_checkpoint, 
 from corral.training.models import disable_dropout, train_last_blocks
 from corral.training.optimization import OptimizationConfig
 from corral.training.optimizers import make_optimizer
+from corral.training.precise_head import make_head_precise
 from corral.training.processes import make_accelerator
 from corral.training.schedules import rate_schedule
 from corral.training.vision import reads_images
@@ -114,6 +115,8 @@ class Learner:
             _enable_gradient_checkpointing(model, config.gradient_checkpointing_kwargs)
         if getattr(config, "disable_dropout", False):
             disable_dropout(model)
+        if getattr(config, "cast_lm_head_to_fp32", False):
+            make_head_precise(model)
         if config.trained_blocks is not None:
             train_last_blocks(model, config.trained_blocks)
         scorer = _TokenScorer(model, config.logits_chunk_tokens)

@@ -62,11 +62,6 @@ GRPO_SETTINGS: Mapping[str, ForeignSetting] = {
         reason="a balance loss over micro-batches would depend on where they are cut",
         instead="Leave it out, and freeze the router or train an adapter that spares it.",
     ),
-    "cast_lm_head_to_fp32": ForeignSetting(
-        default=False,
-        reason="the head computes in the type of its weights",
-        instead="Load the model with dtype=torch.float32.",
-    ),
     "max_prompt_length": ForeignSetting(
         default=None,
         reason="prompts are never cut",
