@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,9 +17,12 @@ import yaml
 from click.testing import Result
 from typer.testing import CliRunner
 
+from corral import UsageError
 from corral.cli.main import app
+from corral.config import load
 from corral.recipes.recipe import Recipe
 from corral.serve.ports import free_port
+from corral.track import RunFolder
 from support.served_command import serving
 
 pytestmark = [
@@ -145,6 +149,57 @@ def test_a_recipe_plays_a_file_s_environment_on_a_file_s_rows_for_a_file_s_rewar
     assert (origins["max_steps"], origins["num_generations"]) == ("--set", "recipe")
     assert origins["temperature"] == "default"
     assert len((run / "metrics.jsonl").read_text().splitlines()) == 2
+
+
+def test_several_environments_by_name_play_their_own_rows(
+    corral: Corral, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        {"prompt": "Reach the goal.", "environment": "sums", "start": 1, "goal": 4},
+        {"prompt": "Say it again.", "environment": "parrot", "start": None, "goal": None},
+    ]
+    (tmp_path / "both.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recipe = {**RECIPE, "name": "both", "environment": {"sums": "game.py:Sum", "parrot": "echo"}}
+    recipe["grpo"] = {**RECIPE["grpo"], "dataset": "both.jsonl", "rewards": ["rewards.py:short"]}
+    recipe["grpo"]["train"] = {**RECIPE["grpo"]["train"], "per_device_train_batch_size": 4}
+    recipe["grpo"]["train"].pop("reward_weights")
+    recipe["evaluation"] = {"games": 2}
+    (tmp_path / "both.yaml").write_text(yaml.safe_dump(recipe))
+    ran = corral("train", "both.yaml", "--json")
+    assert [stage["games"] for stage in json.loads(ran.stdout)["stages"]] == [2, 2]
+    run = tmp_path / "runs" / "both"
+    settings = tomllib.loads((run / "config.toml").read_text())
+    assert settings["environment"] == {"sums": f"{tmp_path}/game.py:Sum", "parrot": "echo"}
+    (played,) = RunFolder(run).episode_files("grpo")
+    shown = {
+        saved.episode.task.environment: saved.episode.messages[0]["content"]
+        for saved in played.read()
+    }
+    assert shown["sums"].startswith("Reach the goal. Start at 1.")
+    assert shown["parrot"].startswith("Say it again.")
+
+    monkeypatch.chdir(tmp_path / "runs")
+    evaluated = json.loads(corral("eval", str(run), "--games", "2", "--json").stdout)
+    assert (evaluated["games"], evaluated["world"]) == (2, "parrot, sums")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sft": {"games": 3}}, "with several environments (a, b), set sft.dataset"),
+        ({"grpo": {"tasks": 3}}, "set grpo.dataset, with a column `environment`"),
+        ({"sft": {"dataset": "talks.jsonl"}}, "set evaluation.dataset, with a column"),
+        (
+            {"grpo": {"dataset": "x"}, "model": {"kind": "scratch"}},
+            "start from a model that is there",
+        ),
+        ({"environment": {}}, "at least 1 item"),
+    ],
+)
+def test_what_one_environment_brings_several_are_given(changes: dict[str, Any], words: str) -> None:
+    recipe = {"name": "x", "model": "tiny", "environment": {"a": "echo", "b": "echo"}}
+    with pytest.raises(UsageError, match=re.escape(words)):
+        load(recipe | changes, [], Recipe)
 
 
 def test_sft_by_a_command(corral: Corral, tmp_path: Path) -> None:

@@ -47,8 +47,9 @@ def evaluate(
     from corral.recipes.run import newest_model, recipe_of
 
     recipe = recipe_of(Path(model))
-    name = world or (recipe.environment if recipe else None)
-    if name is None:
+    named: dict[str | None, str] = recipe.environments() if recipe is not None else {}
+    specs = named if world is None else {None: world}
+    if not specs:
         raise UsageError(f"{model} was trained without an environment: say which, with --world.")
     changes = {"max_completion_length": max_tokens, "stop_when_done": stop_when_done}
     rules = rules_of(recipe).model_copy(
@@ -56,9 +57,9 @@ def evaluate(
     )
     path = newest_model(Path(model)) or model
     own = recipe if world is None else None
-    result, _ = play(
-        path, wanted_world(name, install=install), own, rules, games=games, temperature=temperature
-    )
+    worlds = {name: wanted_world(spec, install=install) for name, spec in specs.items()}
+    result, _ = play(path, worlds, own, rules, games=games, temperature=temperature)
+    name = ", ".join(name or spec for name, spec in specs.items())
     row = {"model": str(path), "world": name, **result.as_row(), "seconds": result.seconds}
     if json:
         emit(row)

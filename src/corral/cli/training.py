@@ -129,8 +129,8 @@ def _command(
     if dry_run:
         typer.echo(dump(resolved), nl=False)
         return
-    if resolved.value.environment is not None:
-        make_ready(resolved.value.environment, install=install)
+    for spec in resolved.value.environments().values():
+        make_ready(spec, install=install)
     folder = _folder(resolved)
     command = shlex.join([*again, "--output", str(folder), "--resume"])
     try:
@@ -182,9 +182,10 @@ def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
         results = run.run()
     screen.print(before_and_after(results))
     say(f"Report: {run.folder.report_path}")
-    if run.recipe.environment is not None:
-        say(f"Watch it play: corral play {run.recipe.environment} --model {run.folder.path}")
-    else:
+    specs = run.recipe.environments().values()
+    for spec in specs:
+        say(f"Watch it play: corral play {spec} --model {run.folder.path}")
+    if not specs:
         say(f"Model: {run.model_path(results[-1].name)}")
     return results
 

@@ -40,19 +40,22 @@ async def play_games(
     player: Player,
     tasks: Sequence[Task],
     *,
-    is_win: Callable[[Any], bool],
+    is_win: Callable[[Task, Any], bool],
     functions: Sequence[RewardFunction] = (),
 ) -> tuple[list[Episode], list[bool]]:
     """Play each task once; returns the scored episodes and whether each was won.
 
     Args:
+        is_win: Whether the environment, after the episode of a task, was won.
         functions: Rewards besides the environment's own.
     """
     played = await player.play(tasks, members=1)
     scored = await score(played, functions)
     episodes = [group.episodes[0] for group in scored.groups]
     wins = [
-        not episode.outcome.is_fault() and environment is not None and is_win(environment)
+        not episode.outcome.is_fault()
+        and environment is not None
+        and is_win(episode.task, environment)
         for episode, group in zip(episodes, played, strict=True)
         for environment in group.environments
     ]

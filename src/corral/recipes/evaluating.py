@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from corral.engines.torch_engine import TorchEngine
-from corral.env import prepare
 from corral.evaluation import Evaluation, play_games, summarise
-from corral.recipes.named import find_rewards, rows_at
+from corral.recipes.named import Worlds, factory_of, find_rewards, rows_at
 from corral.recipes.recipe import Recipe
 from corral.records import Episode, SamplingParams, Task
 from corral.rollout import Player, reward_functions
@@ -16,7 +15,7 @@ from corral.rollout.blocking import run_blocking
 from corral.rollout.seeds import derive
 from corral.training import GRPOConfig
 from corral.training.models import chat_format, load_model, load_processing_class
-from corral.training.playing import limits_of
+from corral.training.playing import environment_kinds, limits_of, tool_schemas
 from corral.training.tasks import task_from_row
 from corral.worlds import World
 from corral.worlds.play import game_row
@@ -30,18 +29,18 @@ def rules_of(recipe: Recipe | None) -> GRPOConfig:
 
 
 def evaluate_model(
-    path: str | Path, world: World, recipe: Recipe
+    path: str | Path, worlds: Worlds, recipe: Recipe
 ) -> tuple[Evaluation, list[Episode]]:
     """Play the recipe's evaluation games with the model at ``path`` by the rules of training."""
     section = recipe.evaluation
     return evaluate(
-        path, world, recipe, rules_of(recipe), games=section.games, temperature=section.temperature
+        path, worlds, recipe, rules_of(recipe), games=section.games, temperature=section.temperature
     )
 
 
 def evaluate(
     path: str | Path,
-    world: World,
+    worlds: Worlds,
     recipe: Recipe | None,
     args: GRPOConfig,
     *,
@@ -55,13 +54,15 @@ def evaluate(
         temperature: 0 is greedy.
     """
     started = time.perf_counter()
-    player = _player(path, world, args, temperature)
-    tasks = _tasks(_evaluation_rows(world, recipe, games), "evaluation")
+    player = _player(path, worlds, args, temperature)
+    tasks = _tasks(_evaluation_rows(worlds, recipe, games), "evaluation")
     specs = recipe.grpo.rewards if recipe is not None and recipe.grpo is not None else []
     functions = reward_functions(find_rewards(specs), args.reward_weights)
-    episodes, wins = run_blocking(
-        play_games(player, tasks, is_win=world.is_win, functions=functions)
-    )
+
+    def is_win(task: Task, environment: Any) -> bool:
+        return worlds[None if None in worlds else task.environment].is_win(environment)
+
+    episodes, wins = run_blocking(play_games(player, tasks, is_win=is_win, functions=functions))
     return summarise(episodes, wins, time.perf_counter() - started), episodes
 
 
@@ -69,10 +70,12 @@ def play_model_games(
     path: str | Path, world: World, args: GRPOConfig, games: int, seed: int, temperature: float
 ) -> list[tuple[Episode, dict[str, Any]]]:
     """Games with the seeds ``seed``, ``seed + 1``, ...: episodes and JSON-ready results."""
-    player = _player(path, world, args, temperature)
+    player = _player(path, {None: world}, args, temperature)
     seeds = range(seed, seed + games)
     tasks = _tasks([row for one in seeds for row in world.tasks(one, 1)], "play")
-    episodes, wins = run_blocking(play_games(player, tasks, is_win=world.is_win))
+    episodes, wins = run_blocking(
+        play_games(player, tasks, is_win=lambda _, environment: world.is_win(environment))
+    )
     return [
         (
             episode,
@@ -90,13 +93,13 @@ def play_model_games(
 
 
 def _evaluation_rows(
-    world: World, recipe: Recipe | None, games: int
+    worlds: Worlds, recipe: Recipe | None, games: int
 ) -> Sequence[Mapping[str, Any]]:
     if recipe is not None and recipe.evaluation.dataset is not None:
         return rows_at(recipe.evaluation.dataset, "evaluation.dataset")[:games]
     if recipe is not None and recipe.grpo is not None and recipe.grpo.dataset is not None:
         return rows_at(recipe.grpo.dataset, "grpo.dataset")[:games]
-    return world.evaluation_tasks(games)
+    return worlds[None].evaluation_tasks(games)  # several are played on data, as recipes check
 
 
 def _tasks(rows: Sequence[Mapping[str, Any]], purpose: str) -> list[Task]:
@@ -106,15 +109,15 @@ def _tasks(rows: Sequence[Mapping[str, Any]], purpose: str) -> list[Task]:
     ]
 
 
-def _player(path: str | Path, world: World, args: GRPOConfig, temperature: float) -> Player:
+def _player(path: str | Path, worlds: Worlds, args: GRPOConfig, temperature: float) -> Player:
     model = load_model(path, args.model_init_kwargs)
     tokenizer = load_processing_class(path, None)
-    kind = prepare(world.factory)
-    chat = chat_format(tokenizer, model, kind.tools.schemas, args.chat_template_kwargs)
+    kinds = environment_kinds(factory_of(worlds), ())
+    chat = chat_format(tokenizer, model, tool_schemas(kinds, ()), args.chat_template_kwargs)
     return Player(
         TorchEngine(model, max_batch=args.max_batch),
         chat,
-        kinds={None: kind},
+        kinds=kinds,
         limits=limits_of(args),
         sampling=SamplingParams(max_new_tokens=1, stop_ids=chat.stop_ids, temperature=temperature),
         stop_when_done=args.stop_when_done,

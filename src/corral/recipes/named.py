@@ -6,9 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from corral.env.registry import resolve
 from corral.errors import UsageError
+from corral.worlds import World
 
 if TYPE_CHECKING:
     from corral.recipes.recipe import DataSection, Recipe
+
+
+Worlds = Mapping[str | None, World]
+"""By the name that rows have in their column ``environment``; None for the only one."""
+
+
+def factory_of(worlds: Worlds) -> Any:
+    """The worlds as a trainer takes them: nothing, a factory, or several by name."""
+    factories = {name: world.factory for name, world in worlds.items()}
+    return factories.get(None, factories or None)
 
 
 def find_rewards(specs: Sequence[str]) -> list[Callable[..., Any]]:
@@ -38,8 +49,12 @@ def rows_at(section: "DataSection", name: str) -> Sequence[Mapping[str, Any]]:
 def with_absolute_paths(recipe: "Recipe") -> "Recipe":
     """The recipe with files and folders named from the root, so that it runs from anywhere."""
     changed = recipe.model_copy(deep=True)
-    if changed.environment is not None:
+    if isinstance(changed.environment, str):
         changed.environment = _absolute_spec(changed.environment)
+    elif changed.environment is not None:
+        changed.environment = {
+            name: _absolute_spec(spec) for name, spec in changed.environment.items()
+        }
     if changed.model.kind == "path":
         changed.model.path = _absolute(changed.model.path)
     sections: list[Any] = [changed.sft, changed.grpo, changed.evaluation]

@@ -132,6 +132,9 @@ class EvaluationSection(_Section):
     """0 is greedy."""
 
 
+Environments = Annotated[dict[str, str], Field(min_length=1)]
+
+
 class Recipe(_Section):
     """A whole run. Sections that are absent are stages that are skipped."""
 
@@ -143,8 +146,9 @@ class Recipe(_Section):
     """Every random choice of the run derives from it; overrides the seeds of the stages."""
     output: str | None = None
     """The run folder; None: ``runs/<name>``."""
-    environment: str | None = None
-    """Built-in name, ``module:Class``, ``path.py:Class``, or the URL of a served one."""
+    environment: str | Environments | None = None
+    """Built-in name, ``module:Class``, ``path.py:Class``, or the URL of a served one; or several of
+    these, by the name that rows have in their column ``environment``."""
     model: ModelSection
     """What learns."""
     sft: WarmupSection | None = None
@@ -153,6 +157,14 @@ class Recipe(_Section):
     """The reinforcement stage."""
     evaluation: EvaluationSection = EvaluationSection()
     """What is played before and after each stage, if there is an environment."""
+
+    def environments(self) -> dict[str | None, str]:
+        """The environments by name; the only one has none."""
+        if self.environment is None:
+            return {}
+        return (
+            {None: self.environment} if isinstance(self.environment, str) else {**self.environment}
+        )
 
     @model_validator(mode="after")
     def _without_an_environment_there_is_data(self) -> "Recipe":
@@ -166,4 +178,27 @@ class Recipe(_Section):
             raise ValueError(
                 'model.kind = "scratch" builds the model for an environment, and there is none'
             )
+        return self
+
+    @model_validator(mode="after")
+    def _several_environments_are_played_on_data(self) -> "Recipe":
+        """One environment brings rows, games and words to build a model from; several do not."""
+        if not isinstance(self.environment, dict):
+            return self
+        missing = [
+            (self.sft is not None and self.sft.dataset is None, "set sft.dataset"),
+            (
+                self.grpo is not None and self.grpo.dataset is None,
+                "set grpo.dataset, with a column `environment`",
+            ),
+            (
+                self.grpo is None and self.evaluation.dataset is None,
+                "set evaluation.dataset, with a column `environment`",
+            ),
+            (isinstance(self.model, ScratchModel), "start from a model that is there"),
+        ]
+        remedy = next((remedy for is_missing, remedy in missing if is_missing), None)
+        if remedy is not None:
+            names = ", ".join(self.environment)
+            raise ValueError(f"with several environments ({names}), {remedy}")
         return self

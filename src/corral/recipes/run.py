@@ -18,13 +18,12 @@ from corral.hosting import find_environment
 from corral.recipes.demonstrations import solver_conversations
 from corral.recipes.evaluating import evaluate_model
 from corral.recipes.models import build_model
-from corral.recipes.named import find_rewards, rows_at, with_absolute_paths
+from corral.recipes.named import Worlds, factory_of, find_rewards, rows_at, with_absolute_paths
 from corral.recipes.recipe import Recipe, ReinforcementSection, WarmupSection
 from corral.recipes.reporting import write_report
 from corral.rollout.seeds import derive
 from corral.track import RunFolder, StageResult, Tracker, set_aside
 from corral.training import GRPOTrainer, SFTTrainer
-from corral.worlds import World
 
 Numbers = Mapping[str, Any]
 """What a stage came to."""
@@ -54,8 +53,8 @@ class RecipeRun:
     """One run of a recipe in its folder."""
 
     resolved: Resolved[Recipe]
-    world: World | None
-    """What the recipe plays, if it plays; found before anything is built."""
+    worlds: Worlds
+    """What the recipe plays; found before anything is built."""
     folder: RunFolder
     tracker: Tracker
     listener: Listener
@@ -112,8 +111,8 @@ class RecipeRun:
     ) -> None:
         started = time.perf_counter()
         numbers = make(source, target)
-        if self.world is not None:
-            evaluation, episodes = evaluate_model(target, self.world, self.recipe)
+        if self.worlds:
+            evaluation, episodes = evaluate_model(target, self.worlds, self.recipe)
             self.folder.write_episodes(f"eval-{name}", 0, episodes)
             numbers = evaluation.as_row()
         seconds = time.perf_counter() - started
@@ -124,7 +123,7 @@ class RecipeRun:
 
     def _build(self, _: Path, target: Path) -> Numbers:
         self.listener.stage_started("base", None)
-        build_model(self.recipe, self.world, target)
+        build_model(self.recipe, self.worlds.get(None), target)
         return {}
 
     def _warm_up(self, source: Path, target: Path) -> Numbers:
@@ -143,8 +142,8 @@ class RecipeRun:
     def _warm_up_rows(self, section: WarmupSection) -> Any:
         if section.dataset is not None:
             return rows_at(section.dataset, "sft.dataset")
-        assert self.world is not None  # the recipe checks it
-        return solver_conversations(self.world, section, seed=derive(self.recipe.seed, "games"))
+        world = self.worlds[None]  # the recipe checks that there is one
+        return solver_conversations(world, section, seed=derive(self.recipe.seed, "games"))
 
     def _reinforce(self, source: Path, target: Path) -> Numbers:
         section = self.recipe.grpo
@@ -154,7 +153,7 @@ class RecipeRun:
             find_rewards(section.rewards) or None,
             args=section.train.model_copy(update=self._stage_settings("grpo")),
             train_dataset=self._tasks(section),
-            environment_factory=self.world.factory if self.world is not None else None,
+            environment_factory=factory_of(self.worlds),
             tracker=self,
         )
         return self._train("grpo", trainer, target)
@@ -162,8 +161,8 @@ class RecipeRun:
     def _tasks(self, section: ReinforcementSection) -> Any:
         if section.dataset is not None:
             return rows_at(section.dataset, "grpo.dataset")
-        assert self.world is not None  # the recipe checks it
-        return self.world.tasks(derive(self.recipe.seed, "tasks"), section.tasks)
+        world = self.worlds[None]  # the recipe checks that there is one
+        return world.tasks(derive(self.recipe.seed, "tasks"), section.tasks)
 
     def _train(self, stage: str, trainer: SFTTrainer | GRPOTrainer, target: Path) -> Numbers:
         self.listener.stage_started(stage, trainer.state.max_steps)
@@ -193,12 +192,12 @@ class RecipeRun:
 def start(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:
     """A fresh run; a folder that an earlier run left is kept under another name."""
     resolved = replace(resolved, value=with_absolute_paths(resolved.value))
-    world = _world(resolved.value)
+    worlds = _worlds(resolved.value)
     folder = RunFolder(run_path(resolved.value))
     set_aside(folder.path)
     folder.create()
     folder.write_config(dump(resolved))
-    return RecipeRun(resolved, world, folder, tracker, listener)
+    return RecipeRun(resolved, worlds, folder, tracker, listener)
 
 
 def resume(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:
@@ -208,16 +207,16 @@ def resume(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> 
     results = [StageResult.from_row(row) for row in summary.get("stages", ())]
     earlier = float(summary.get("wall_time_s") or 0.0)
     resolved = replace(resolved, value=with_absolute_paths(resolved.value))
-    world = _world(resolved.value)
+    worlds = _worlds(resolved.value)
     folder.write_config(dump(resolved))
-    return RecipeRun(resolved, world, folder, tracker, listener, results, earlier_s=earlier)
+    return RecipeRun(resolved, worlds, folder, tracker, listener, results, earlier_s=earlier)
 
 
-def _world(recipe: Recipe) -> World | None:
-    """The environment, and whatever else is named, looked up before anything is built."""
+def _worlds(recipe: Recipe) -> Worlds:
+    """The environments, and whatever else is named, looked up before anything is built."""
     if recipe.grpo is not None:
         find_rewards(recipe.grpo.rewards)
-    return None if recipe.environment is None else find_environment(recipe.environment)
+    return {name: find_environment(spec) for name, spec in recipe.environments().items()}
 
 
 def saved_config(recipe: Recipe) -> Path:
