@@ -1,12 +1,13 @@
 """Messages to tokens and back for one tokenizer, append-only."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corral.chat.calls import HERMES, CallSyntax
 from corral.chat.calls.syntax import Types
 from corral.chat.control_tokens import ControlTokens, without_guard
+from corral.chat.demonstrated import check_calls_read_back
 from corral.chat.image_support import corral_renderer, plain_renderer, tokenizer_and_images
 from corral.chat.images import Encoded, ImageReader
 from corral.chat.pictures import loaded
@@ -21,6 +22,9 @@ from corral.chat.turn import Opening, find_opening, turn_text
 from corral.chat.turn_end import TurnEnd, find_turn_end
 from corral.errors import UsageError
 from corral.records import Finish, Message, ParsedTurn
+
+_LOOKS_BACK = 64
+"""Ids before a turn that may hold what opens its reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,7 @@ class ChatFormat:
             renderer=renderer,
             syntax=syntax,
             types=types_of(tools),
-            opening=find_opening(renderer),
+            opening=find_opening(renderer, syntax.reasoning),
             turn_end=turn_end,
             suffixes=SuffixRenderer(renderer, turn_end),
             control=ControlTokens.of(renderer, syntax),
@@ -151,27 +155,60 @@ class ChatFormat:
         """
         return self.suffixes.encoded(self.control.in_messages(messages), assistant=assistant)
 
-    def turn_ids(self, message: Message) -> list[int]:
-        """An assistant message as the model would sample it, stop token included."""
-        (plain,) = self.control.in_messages([message])
-        text = turn_text(self.renderer, self.opening, self.turn_end, plain)
-        return encode(self.renderer.tokenizer, text)
+    def turn_ids(self, message: Message, *, after: Sequence[int] | None = None) -> list[int]:
+        """An assistant message as the model would sample it, stop token included.
 
-    def parse(self, ids: Sequence[int], *, finish: Finish) -> ParsedTurn:
+        Args:
+            after: The ids it follows; None: a question.
+
+        Raises:
+            TemplateError: The template cannot write the message so that it can be learned, or
+                writes its calls so that they read as others.
+        """
+        (plain,) = self.control.in_messages([message])
+        thinks = self._begins_thinking(after)
+        text = turn_text(self.renderer, self.opening, self.turn_end, plain, is_thinking=thinks)
+        ids = encode(self.renderer.tokenizer, text)
+        check_calls_read_back(
+            message, text, lambda types: replace(self, types=types)._read(ids, thinks)
+        )
+        return ids
+
+    def parse(
+        self,
+        ids: Sequence[int],
+        *,
+        finish: Finish,
+        after: Sequence[int] | None = None,
+    ) -> ParsedTurn:
         """What a sampled turn says; never raises, whatever the model wrote.
 
         Where the tokenizer has a token for a marker, the id is the marker; letters that spell it
         are text.
+
+        Args:
+            after: The ids it was sampled after, which may end in the opening of a reasoning block;
+                None: those of a question.
         """
+        return self._read(ids, self._begins_thinking(after), finish is Finish.LENGTH)
+
+    def _read(
+        self, ids: Sequence[int], is_thinking: bool, is_truncated: bool = False
+    ) -> ParsedTurn:
         is_ended = bool(ids) and ids[-1] in self.stop_ids
         turn = parse_turn(
             self.control.read(ids[:-1] if is_ended else ids),
             syntax=self.syntax,
             types=self.types,
-            opens_thinking=self.opens_thinking,
-            is_truncated=finish is Finish.LENGTH,
+            opens_thinking=is_thinking,
+            is_truncated=is_truncated,
         )
         return without_guard(turn)
+
+    def _begins_thinking(self, after: Sequence[int] | None) -> bool:
+        if after is None:
+            return self.opens_thinking
+        return self.opening.opens_thinking_after(self.control.read(after[-_LOOKS_BACK:]))
 
     def prove(self, tools: Sequence[dict[str, Any]] | None = None) -> None:
         """Show that conversations can be extended turn by turn, or raise TemplateError."""
@@ -181,7 +218,6 @@ class ChatFormat:
             self.turn_end,
             self.suffixes,
             [*(tools or ()), PROBE_TOOL],
-            self.syntax.reasoning,
         )
 
 

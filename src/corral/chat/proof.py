@@ -21,7 +21,6 @@ def prove_prefix_extension(
     turn_end: TurnEnd,
     suffixes: SuffixRenderer,
     tools: Sequence[dict[str, Any]],
-    reasoning: tuple[str, str] = (THINK_OPEN, THINK_CLOSE),
 ) -> None:
     """Build a three-turn conversation by appending and compare it with the template's own.
 
@@ -39,9 +38,11 @@ def prove_prefix_extension(
         said = _said(opening, turn)
         heard = probe_result(turn)
         messages += [said, heard]
-        appended += turn_text(renderer, opening, turn_end, said) + suffixes.text([heard])
+        is_thinking = opening.opens_thinking_after(appended)
+        appended += turn_text(renderer, opening, turn_end, said, is_thinking=is_thinking)
+        appended += suffixes.text([heard])
         rendered = renderer.text(messages, tools=tools, opens_turn=True)
-        _compare_text(renderer, rendered, appended, reasoning)
+        _compare_text(renderer, rendered, appended, opening.reasoning)
 
         anchor = rendered.rindex(probe_value(turn))
         end = turn_end.first_after(rendered, anchor)
@@ -56,9 +57,12 @@ def prove_prefix_extension(
 
 
 def without_thoughts(text: str, reasoning: tuple[str, str] = (THINK_OPEN, THINK_CLOSE)) -> str:
-    """A conversation without its reasoning, which many templates drop from history."""
+    """A conversation without its reasoning, which many templates drop from history.
+
+    Some leave what closes it.
+    """
     opens, closes = map(re.escape, reasoning)
-    return re.sub(rf"{opens}.*?{closes}\n*", "", text, flags=re.DOTALL)
+    return re.sub(rf"(?:{opens}.*?)?{closes}\n*", "", text, flags=re.DOTALL)
 
 
 def _said(opening: Opening, turn: int) -> Message:

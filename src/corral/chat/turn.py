@@ -1,18 +1,14 @@
 """An assistant message as the model would sample it: what SFT trains on."""
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 
-from corral.chat.reading import THINK_CLOSE, THINK_OPEN
 from corral.chat.render import Renderer
 from corral.chat.turn_end import TurnEnd
 from corral.errors import TemplateError
 from corral.records import Message
 
 _QUESTION: Message = {"role": "user", "content": "dummy"}
-_THINK_AT_END = re.compile(rf"{THINK_OPEN}\s*(?:{THINK_CLOSE}\s*)?\Z")
-_THINK_AT_START = re.compile(rf"{THINK_OPEN}.*?{THINK_CLOSE}\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,21 +19,32 @@ class Opening:
     """The last part of a dummy prompt: what ``add_generation_prompt`` adds."""
     prompt: str
     """The whole dummy prompt."""
+    reasoning: tuple[str, str]
+    """What encloses reasoning."""
 
     @property
     def opens_thinking(self) -> bool:
         """The model begins inside a reasoning block."""
-        return THINK_CLOSE not in self.text[self.text.rfind(THINK_OPEN) :] and (
-            THINK_OPEN in self.text
-        )
+        opens, closes = self.reasoning
+        is_open = opens in self.text and closes not in self.text[self.text.rfind(opens) :]
+        return is_open or _ends_with(self.prompt, opens)
 
     @property
     def closes_thinking(self) -> bool:
         """The reasoning block is written, empty, by the template."""
-        return THINK_OPEN in self.text and not self.opens_thinking
+        return self.reasoning[0] in self.text and not self.opens_thinking
+
+    def opens_thinking_after(self, text: str) -> bool:
+        """Whether a turn after ``text`` begins inside a reasoning block.
+
+        Some templates open one after a question only, some only after the result of a tool.
+        """
+        if self.text and text.endswith(self.text):
+            return self.opens_thinking
+        return _ends_with(text, self.reasoning[0])
 
 
-def find_opening(renderer: Renderer) -> Opening:
+def find_opening(renderer: Renderer, reasoning: tuple[str, str]) -> Opening:
     """Look what the template adds for the model to speak."""
     without = renderer.text([_QUESTION])
     prompt = renderer.text([_QUESTION], opens_turn=True)
@@ -46,18 +53,44 @@ def find_opening(renderer: Renderer) -> Opening:
             "With add_generation_prompt the chat template changes what precedes it: "
             f"{without!r} becomes {prompt!r}."
         )
-    return Opening(text=prompt[len(without) :], prompt=prompt)
+    return Opening(text=prompt[len(without) :], prompt=prompt, reasoning=reasoning)
 
 
-def turn_text(renderer: Renderer, opening: Opening, turn_end: TurnEnd, message: Message) -> str:
-    """The message as it follows the generation prompt, through the stop token."""
+def turn_text(
+    renderer: Renderer,
+    opening: Opening,
+    turn_end: TurnEnd,
+    message: Message,
+    *,
+    is_thinking: bool | None = None,
+) -> str:
+    """The message as it follows the generation prompt, through the stop token.
+
+    Args:
+        is_thinking: Whether the turn begins inside a reasoning block; None: as after a question.
+    """
+    text = _after_question(renderer, opening, turn_end, message)
+    if is_thinking in (None, opening.opens_thinking):
+        return text
+    opens, closes = opening.reasoning
+    if is_thinking:
+        return (
+            text.removeprefix(opens).removeprefix("\n") if text.startswith(opens) else closes + text
+        )
+    if (message.get("reasoning_content") or "").strip():
+        return opens + text
+    return text.partition(closes)[2].lstrip("\n")
+
+
+def _after_question(
+    renderer: Renderer, opening: Opening, turn_end: TurnEnd, message: Message
+) -> str:
     if opening.closes_thinking and (message.get("reasoning_content") or "").strip():
         raise TemplateError(
             "The message has reasoning_content but the template opens turns with a closed, empty "
             "think block: remove the reasoning, or render with thinking enabled."
         )
     rendered = _through_turn_end(renderer, opening, turn_end, message)
-    _check_has_calls(rendered, opening, message)
     if rendered.startswith(opening.prompt):
         return rendered[len(opening.prompt) :]
     return _after_think_opening(rendered, opening, message)
@@ -81,17 +114,6 @@ def _through_turn_end(
     return followed[:end]
 
 
-def _check_has_calls(rendered: str, opening: Opening, message: Message) -> None:
-    """Some templates write the first call of a message only."""
-    said = rendered[len(opening.prompt) - len(opening.text) :]
-    for name, count in Counter(_names(message)).items():
-        if said.count(name) < count:
-            raise TemplateError(
-                f"The chat template writes {said.count(name)} of the {count} calls of {name!r} in "
-                "one message: give each call a message of its own."
-            )
-
-
 def _names(message: Message) -> list[str]:
     calls = message.get("tool_calls") or []
     return [str(call.get("function", call).get("name", "")) for call in calls]
@@ -106,14 +128,21 @@ def _followers(message: Message) -> list[Message]:
 
 def _after_think_opening(rendered: str, opening: Opening, message: Message) -> str:
     """The turn where the generation prompt opens a think block that the rendered turn lacks."""
-    header = _THINK_AT_END.sub("", opening.prompt)
+    opens, closes = map(re.escape, opening.reasoning)
+    header = re.sub(rf"{opens}\s*(?:{closes}\s*)?\Z", "", opening.prompt)
     if not rendered.startswith(header):
         raise TemplateError(
             "The generation prompt of the chat template is not how an assistant turn begins: "
             f"{opening.prompt!r} is no beginning of {rendered!r}."
         )
-    said = _THINK_AT_START.sub("", rendered[len(header) :], count=1)
+    # Some templates write of reasoning that they leave out what closes it.
+    block = re.compile(rf"{opens}.*?{closes}\s*|\A\s*{closes}\s*", re.DOTALL)
+    said = block.sub("", rendered[len(header) :], count=1)
     if not opening.opens_thinking:
         return said
     reasoning = (message.get("reasoning_content") or "").strip("\n")
-    return f"{reasoning}\n{THINK_CLOSE}\n\n{said}"
+    return f"{reasoning}\n{opening.reasoning[1]}\n\n{said}"
+
+
+def _ends_with(text: str, opens: str) -> bool:
+    return text.rstrip().endswith(opens.rstrip())

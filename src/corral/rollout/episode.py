@@ -221,7 +221,7 @@ class EpisodeRun:
     def _parse(self, sampled: Sampled) -> ParsedTurn:
         chat = self._rules.chat
         if len(self._seat.tools) > 0:
-            turn = chat.parse(sampled.ids, finish=sampled.finish)
+            turn = chat.parse(sampled.ids, finish=sampled.finish, after=self._talk.ids)
             calls = tuple(self._typed(call) for call in turn.calls)
             return replace(turn, content=turn.content.strip(), calls=calls)
         # Without tools nothing is special in a turn: reward functions read it as it was written.

@@ -88,7 +88,7 @@ class _Tokens:
                 "An assistant message has an image, which no model samples: show it in the message "
                 "before."
             )
-        turn = chat.turn_ids(message)
+        turn = chat.turn_ids(message, after=self.ids)
         self.ids += turn
         self.is_said += [1] * len(turn)
 

@@ -1,6 +1,5 @@
 """Calls written the way one chat format wants them: whole ones, and forms with blanks to fill."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from corral.records import Finish, Message, ToolCall
 
 _NAME, _KEY, _VALUE = "NAMEhole", "KEYhole", "VALUEhole"
 _OTHER_KEY, _OTHER_VALUE = "OTHERhole", "SECONDhole"
-_QUOTES = ('"', "'", '<|"|>', "")
+_QUOTES = ('"', "'", '<|"|>', "<escape>", "")
 
 
 @dataclass(frozen=True)
@@ -28,36 +27,30 @@ class Phrases:
     """A call with two arguments and five holes."""
     quote: str
     """What stands around a text."""
-    is_rendered: bool
-    """The template writes calls; else the example of the syntax does."""
 
     @classmethod
     def of(cls, chat: ChatFormat) -> "Phrases":
         """Find out how ``chat`` writes calls."""
         holes = {_KEY: _VALUE, _OTHER_KEY: _OTHER_VALUE}
         turn = _rendered(chat, [ToolCall(name=_NAME, arguments=holes)])
-        if turn is None:
-            forms = [_from_example(chat.syntax.example, pairs) for pairs in (1, 2)]
-            return cls(chat, "", *forms, '"', is_rendered=False)
+        assert turn is not None
         number = _rendered(chat, [ToolCall(name=_NAME, arguments={**holes, _KEY: 7})])
         quote = next(q for q in _QUOTES if turn.replace(q + _VALUE + q, "7", 1) == number)
         single = _rendered(chat, [ToolCall(name=_NAME, arguments={_KEY: _VALUE})])
         assert single is not None
         start = _start(chat, turn)
         before, form = turn[:start], turn[start:]
-        return cls(chat, before, single[_start(chat, single) :], form, quote, is_rendered=True)
+        return cls(chat, before, single[_start(chat, single) :], form, quote)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str | None:
         """A whole call, without what comes before; None where only the blanks of a form could."""
-        if not self.is_rendered:
-            return None
         turn = _rendered(self.chat, [ToolCall(name=name, arguments=dict(arguments))])
         return None if turn is None else turn[_start(self.chat, turn) :]
 
     def several(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str | None:
         """Calls of one turn as the template joins them."""
         made = [ToolCall(name=name, arguments=dict(given)) for name, given in calls]
-        turn = _rendered(self.chat, made) if self.is_rendered else None
+        turn = _rendered(self.chat, made)
         return None if turn is None else turn[_start(self.chat, turn) :]
 
     def filled(
@@ -118,10 +111,3 @@ def _rendered(chat: ChatFormat, calls: Sequence[ToolCall]) -> str | None:
 def _start(chat: ChatFormat, turn: str) -> int:
     opened = chat.syntax.opens.search(turn)
     return opened.start() if opened else 0
-
-
-def _from_example(example: str, pairs: int) -> str:
-    text = re.sub(r"(?<![\w▁])tool(?![\w▁])", _NAME, example)
-    holes = [f'"{_KEY}": "{_VALUE}"', f'"{_OTHER_KEY}": "{_OTHER_VALUE}"'][:pairs]
-    assert "{...}" in text, f"{example!r} cannot be filled in: render it with a template."
-    return text.replace("{...}", "{" + ", ".join(holes) + "}")

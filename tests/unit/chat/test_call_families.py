@@ -5,143 +5,19 @@ from typing import Any
 import pytest
 
 from corral.chat import ChatFormat
+from corral.errors import TemplateError
 from corral.records import Finish, Message, ToolCall
+from support.family_templates import CASES, family_tokenizer
 from support.toy_tokenizers import byte_level_tokenizer
+from support.trl_templates import dress, template_files
 
-LISTING = "{%- if tools -%}{{ 'Tools: ' + tools | tojson + '\\n' }}{%- endif -%}"
-MISTRAL_LIST = (
-    "{{ bos_token }}{%- for m in messages -%}"
-    "{%- if m.role == 'user' -%}"
-    "{%- if tools and loop.first -%}{{ '[AVAILABLE_TOOLS]' + tools | tojson }}"
-    "{{- '[/AVAILABLE_TOOLS]' }}{%- endif -%}{{ '[INST]' + m.content + '[/INST]' }}"
-    "{%- elif m.role == 'tool' -%}"
-    "{{ '[TOOL_RESULTS]{\"content\": ' + m.content | tojson + '}[/TOOL_RESULTS]' }}"
-    "{%- elif m.tool_calls -%}{{ '[TOOL_CALLS][' }}{%- for c in m.tool_calls -%}"
-    '{{ \'{"name": "\' + c.function.name + \'", "arguments": \' + c.function.arguments | tojson '
-    "+ ', \"id\": \"' + c.id + '\"}' + ('' if loop.last else ', ') }}{%- endfor -%}"
-    "{{ ']' + eos_token }}{%- else -%}{{ m.content + eos_token }}{%- endif -%}{%- endfor -%}"
-)
-MISTRAL_NAMED = (
-    "{{ bos_token }}{%- for m in messages -%}"
-    "{%- if m.role == 'user' -%}"
-    "{%- if tools and loop.first -%}{{ '[AVAILABLE_TOOLS]' + tools | tojson }}"
-    "{{- '[/AVAILABLE_TOOLS]' }}{%- endif -%}{{ '[INST]' + m.content + '[/INST]' }}"
-    "{%- elif m.role == 'tool' -%}{{ '[TOOL_RESULTS]' + m.content + '[/TOOL_RESULTS]' }}"
-    "{%- else -%}{%- if m.reasoning_content -%}"
-    "{{ '[THINK]' + m.reasoning_content + '[/THINK]' }}{%- endif -%}{{ m.content }}"
-    "{%- for c in m.tool_calls or [] -%}"
-    "{{ '[TOOL_CALLS]' + c.function.name + '[ARGS]' + c.function.arguments | tojson }}"
-    "{%- endfor -%}{{ eos_token }}{%- endif -%}{%- endfor -%}"
-)
-_DEEPSEEK = (
-    LISTING + "{%- for m in messages -%}"
-    "{%- if m.role == 'user' -%}{{ '<｜User｜>' + m.content + '<｜Assistant｜>' }}"
-    "{%- elif m.role == 'tool' -%}RESULT"
-    "{%- else -%}{{ m.content }}{%- for c in m.tool_calls or [] -%}"
-    "{{ '<｜tool▁calls▁begin｜>' if loop.first else 'BETWEEN' }}CALL"
-    "{{ '<｜tool▁calls▁end｜>' if loop.last }}{%- endfor -%}{{ eos_token }}"
-    "{%- endif -%}{%- endfor -%}"
-)
-_RESULTS = (
-    "{{ '<｜tool▁outputs▁begin｜>' if loop.previtem.role != 'tool' }}"
-    "{{ '<｜tool▁output▁begin｜>' + m.content + '<｜tool▁output▁end｜>' }}"
-    "{{ '<｜tool▁outputs▁end｜>' if loop.last or loop.nextitem.role != 'tool' }}"
-)
-DEEPSEEK_V3 = (
-    _DEEPSEEK.replace("RESULT", _RESULTS)
-    .replace("BETWEEN", "\\n")
-    .replace(
-        "CALL",
-        "{{ '<｜tool▁call▁begin｜>function<｜tool▁sep｜>' + c.function.name + '\\n```json\\n' "
-        "+ c.function.arguments + '\\n```<｜tool▁call▁end｜>' }}",
-    )
-)
-DEEPSEEK_V31 = (
-    _DEEPSEEK.replace(
-        "RESULT", "{{ '<｜tool▁output▁begin｜>' + m.content + '<｜tool▁output▁end｜>' }}"
-    )
-    .replace("BETWEEN", "")
-    .replace(
-        "CALL",
-        "{{ '<｜tool▁call▁begin｜>' + c.function.name + '<｜tool▁sep｜>' "
-        "+ c.function.arguments | tojson + '<｜tool▁call▁end｜>' }}",
-    )
-)
-_COHERE = (
-    LISTING + "{%- for m in messages -%}{{ '<|START_OF_TURN_TOKEN|><|' + m.role + '|>' }}"
-    "{%- if m.role == 'assistant' -%}{%- if m.reasoning_content -%}"
-    "{{ '<|START_THINKING|>' + m.reasoning_content + '<|END_THINKING|>' }}{%- endif -%}"
-    "{%- if m.tool_calls -%}OPEN{%- for c in m.tool_calls -%}"
-    '{{ \'\\n    {"tool_name": "\' + c.function.name + \'", "parameters": \' '
-    "+ c.function.arguments | tojson + '}' + ('' if loop.last else ',') }}{%- endfor -%}CLOSE"
-    "{%- else -%}{{ SAID }}{%- endif -%}{%- else -%}{{ m.content }}{%- endif -%}"
-    "{{ '<|END_OF_TURN_TOKEN|>' }}{%- endfor -%}"
-    "{%- if add_generation_prompt -%}{{ '<|START_OF_TURN_TOKEN|><|assistant|>' }}{%- endif -%}"
-)
-COHERE_A = (
-    _COHERE.replace("OPEN", "{{ '<|START_ACTION|>[' }}")
-    .replace("CLOSE", "{{ '\\n]<|END_ACTION|>' }}")
-    .replace("SAID", "'<|START_RESPONSE|>' + m.content + '<|END_RESPONSE|>'")
-)
-COHERE_R = (
-    _COHERE.replace("OPEN", "{{ 'Action: ```json\\n[' }}")
-    .replace("CLOSE", "{{ '\\n]```' }}")
-    .replace("SAID", "m.content")
-)
-PHI4 = (
-    LISTING + "{%- for m in messages -%}{{ '<|' + m.role + '|>' + m.content }}"
-    "{%- if m.tool_calls -%}{{ '<|tool_call|>[' }}{%- for c in m.tool_calls -%}"
-    '{{ \'{"name": "\' + c.function.name + \'", "arguments": \' + c.function.arguments | tojson '
-    "+ '}' + ('' if loop.last else ', ') }}{%- endfor -%}{{ ']<|/tool_call|>' }}{%- endif -%}"
-    "{{ '<|end|>' }}{%- endfor -%}"
-    "{%- if add_generation_prompt -%}{{ '<|assistant|>' }}{%- endif -%}"
-)
-
-CASES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
-    "mistral list": (
-        "mistral",
-        MISTRAL_LIST,
-        "</s>",
-        ("[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[INST]", "[/INST]"),
-    ),
-    "mistral named": (
-        "mistral",
-        MISTRAL_NAMED,
-        "</s>",
-        ("[TOOL_CALLS]", "[ARGS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[THINK]", "[/THINK]"),
-    ),
-    "deepseek v3": (
-        "deepseek",
-        DEEPSEEK_V3,
-        "<｜end▁of▁sentence｜>",
-        ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
-         "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "<｜tool▁output▁end｜>"),
-    ),
-    "deepseek v3.1": (
-        "deepseek",
-        DEEPSEEK_V31,
-        "<｜end▁of▁sentence｜>",
-        ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>",
-         "<｜tool▁call▁end｜>", "<｜tool▁sep｜>", "<｜tool▁output▁end｜>"),
-    ),
-    "cohere a": (
-        "cohere",
-        COHERE_A,
-        "<|END_OF_TURN_TOKEN|>",
-        ("<|START_ACTION|>", "<|END_ACTION|>", "<|START_THINKING|>", "<|END_THINKING|>",
-         "<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_OF_TURN_TOKEN|>"),
-    ),
-    "cohere r": ("cohere", COHERE_R, "<|END_OF_TURN_TOKEN|>", ("<|START_OF_TURN_TOKEN|>",)),
-    "phi 4": ("phi", PHI4, "<|end|>", ("<|tool_call|>", "<|/tool_call|>", "<|assistant|>")),
-}  # fmt: skip
 QUESTION: Message = {"role": "user", "content": "Find it."}
 ODD = {"text": 'é 🙂 "a"\n', "n": 5, "list": [1.5, None, {"b": True}]}
 
 
-def chat_of(name: str) -> ChatFormat:
-    _, source, stop, markers = CASES[name]
-    tokenizer = byte_level_tokenizer(chat_template=source, eos=stop, plain_tags=markers)
-    return ChatFormat.for_tokenizer(tokenizer)
+def chat_of(name: str, **options: Any) -> ChatFormat:
+    tokenizer, stops = family_tokenizer(name)
+    return ChatFormat.for_tokenizer(tokenizer, extra_stop_ids=stops, template_kwargs=options)
 
 
 def calling(*arguments: dict[str, Any], content: str = "") -> Message:
@@ -190,3 +66,57 @@ def test_reasoning_and_text_of_a_family(name: str) -> None:
     chat = chat_of(name)
     message: Message = {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."}
     assert chat.parse(chat.turn_ids(message), finish=Finish.STOP).as_message() == message
+
+
+def test_reasoning_is_open_only_where_the_template_opens_it() -> None:
+    """DeepSeek V3.1 opens it after a question, and not after the result of a tool."""
+    chat = chat_of("deepseek v3.1 thinks", thinking=True)
+    encode = chat.renderer.tokenizer.encode
+    asked = chat.prompt_ids([QUESTION])
+    first = chat.turn_ids({**calling({"n": 1}), "reasoning_content": "Hm."}, after=asked)
+    heard = [*asked, *first, *chat.suffix_ids(results("7"))]
+    second = chat.turn_ids(calling({"n": 2}), after=heard)
+    assert chat.parse(first, finish=Finish.STOP, after=asked).reasoning == "Hm."
+    for ids, reasoning in [(second, None), (encode("<think>Hm.</think>") + second, "Hm.")]:
+        turn = chat.parse(ids, finish=Finish.STOP, after=heard)
+        assert (turn.reasoning, turn.calls) == (
+            reasoning,
+            (ToolCall(name="act", arguments={"n": 2}),),
+        )
+    assert chat.parse(second, finish=Finish.STOP, after=asked).calls == ()
+
+
+def test_a_call_in_reasoning_that_the_template_opened_after_a_result_is_none() -> None:
+    """Gemma 4 with thinking: the prompt opens no reasoning, each result of a tool does."""
+    file = next(path for path in template_files() if path.stem == "gemma4_v5")
+    tokenizer = byte_level_tokenizer()
+    stops = dress(tokenizer, file)
+    chat = ChatFormat.for_tokenizer(
+        tokenizer, extra_stop_ids=stops, template_kwargs={"enable_thinking": True}
+    )
+    asked = chat.prompt_ids([QUESTION])
+    demonstrated: Message = {**calling({"n": 1}), "reasoning_content": "Hm."}
+    heard = [*asked, *chat.turn_ids(demonstrated, after=asked), *chat.suffix_ids(results("7"))]
+    again = chat.turn_ids(demonstrated, after=heard)
+    assert tokenizer.decode([*heard, *again]).count("<|channel>thought\nHm.\n<channel|>") == 2
+    call = chat.turn_ids(calling({"n": 1}), after=asked)
+    inside = [*tokenizer.encode("Maybe "), *call]
+    assert chat.parse(inside, finish=Finish.STOP, after=heard).calls == ()
+    for turn in (again, chat.turn_ids(calling({"n": 1}), after=heard)):
+        (done,) = chat.parse(turn, finish=Finish.STOP, after=heard).calls
+        assert done == ToolCall(name="act", arguments={"n": 1})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "template"),
+    [({"path": "C:\\new"}, "lfm2_2_5"), ({"text": "', n=5, m='x"}, "lfm2_2_5")],
+)
+def test_a_demonstrated_call_that_reads_as_another_is_refused(
+    arguments: dict[str, Any], template: str
+) -> None:
+    tokenizer = byte_level_tokenizer()
+    stops = dress(tokenizer, next(path for path in template_files() if path.stem == template))
+    chat = ChatFormat.for_tokenizer(tokenizer, extra_stop_ids=stops)
+    with pytest.raises(TemplateError, match=r"writes the call act\(.* which reads as act\("):
+        chat.turn_ids(calling(arguments))
+    assert chat.turn_ids(calling({"text": "it's"}))

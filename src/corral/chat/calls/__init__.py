@@ -6,7 +6,7 @@ from corral.chat.calls.atem import ATEM
 from corral.chat.calls.cohere import COHERE
 from corral.chat.calls.deepseek import DEEPSEEK
 from corral.chat.calls.function_xml import FUNCTION_XML
-from corral.chat.calls.gemma import GEMMA
+from corral.chat.calls.gemma import FUNCTION_GEMMA, GEMMA
 from corral.chat.calls.glm import GLM
 from corral.chat.calls.harmony import HARMONY
 from corral.chat.calls.hermes import HERMES
@@ -22,6 +22,7 @@ SYNTAXES: Sequence[CallSyntax] = (
     GLM,
     PYTHONIC,
     GEMMA,
+    FUNCTION_GEMMA,
     ATEM,
     HARMONY,
     DEEPSEEK,

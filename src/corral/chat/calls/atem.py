@@ -11,7 +11,10 @@ _CLOSES: Final = "</atem:function_calls>"
 _OPENS: Final = re.compile(r"(?:\s?to=[^\s<]{1,256}<\|message\|>)?<atem:function_calls>")
 _INVOKE: Final = re.compile(r'<atem:invoke name="([^"<>]+)">\s*')
 _PARAMETER: Final = re.compile(r'<atem:parameter name="([^"<>]+)"[^<>]*>')
-_END_OF_VALUE: Final = "</atem:parameter>"
+# A text may hold the tag itself: it ends a value where the call can go on after it.
+_END_OF_VALUE: Final = re.compile(
+    r"</atem:parameter>(?=\s*+(?:<atem:parameter name=|</atem:invoke>))"
+)
 _END_OF_INVOKE: Final = "</atem:invoke>"
 
 
@@ -22,12 +25,14 @@ def _read(text: str, position: int, types: Types) -> tuple[list[ToolCall], int]:
         name, end = invoke[1], invoke.end()
         pairs: list[tuple[str, object]] = []
         while (parameter := _PARAMETER.match(text, end)) is not None:
-            stop = text.find(_END_OF_VALUE, parameter.end())
-            if stop < 0:
-                raise CallError(f"The parameter {parameter[1]!r:.80} has no {_END_OF_VALUE}.")
-            value = typed_value(text[parameter.end() : stop], name, parameter[1], types)
+            stop = _END_OF_VALUE.search(text, parameter.end())
+            if stop is None:
+                raise CallError(
+                    f"The parameter {parameter[1]!r:.80} has no </atem:parameter> that ends it."
+                )
+            value = typed_value(text[parameter.end() : stop.start()], name, parameter[1], types)
             pairs.append((parameter[1], value))
-            end = after_space(text, stop + len(_END_OF_VALUE))
+            end = after_space(text, stop.end())
         if not text.startswith(_END_OF_INVOKE, end):
             raise CallError(f"The tool call has no {_END_OF_INVOKE} where its parameters end.")
         end = after_space(text, end + len(_END_OF_INVOKE))

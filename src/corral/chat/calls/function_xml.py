@@ -19,7 +19,8 @@ _OPENS: Final = re.compile("<tool_call>")
 _FUNCTION: Final = re.compile(r"<function=([^<>\n]+)>\s*")
 _PARAMETER: Final = re.compile(r"<parameter=([^<>\n]+)>\n?")
 _END_OF_FUNCTION: Final = "</function>"
-_END_OF_VALUE: Final = "</parameter>"
+# A text may hold the tag itself: it ends a value where the call can go on after it.
+_END_OF_VALUE: Final = re.compile(r"</parameter>(?=\s*+(?:<parameter=|</function>))")
 
 
 def _read(text: str, position: int, types: Types) -> tuple[list[ToolCall], int]:
@@ -30,12 +31,12 @@ def _read(text: str, position: int, types: Types) -> tuple[list[ToolCall], int]:
     pairs: list[tuple[str, object]] = []
     while (parameter := _PARAMETER.match(text, end)) is not None:
         key = parameter[1].strip()
-        stop = text.find(_END_OF_VALUE, parameter.end())
-        if stop < 0:
-            raise CallError(f"The parameter {key!r:.80} has no {_END_OF_VALUE}.")
-        value = text[parameter.end() : stop].removesuffix("\n")
+        stop = _END_OF_VALUE.search(text, parameter.end())
+        if stop is None:
+            raise CallError(f"The parameter {key!r:.80} has no </parameter> that ends it.")
+        value = text[parameter.end() : stop.start()].removesuffix("\n")
         pairs.append((key, typed_value(value, name, key, types)))
-        end = after_space(text, stop + len(_END_OF_VALUE))
+        end = after_space(text, stop.end())
     if not text.startswith(_END_OF_FUNCTION, end):
         raise CallError(f"The tool call has no {_END_OF_FUNCTION} where its parameters end.")
     end = through_close(text, end + len(_END_OF_FUNCTION), _OPENS, _CLOSES)

@@ -17,7 +17,8 @@ _CLOSES: Final = "</tool_call>"
 _OPENS: Final = re.compile("<tool_call>")
 _NAME: Final = re.compile(r"\s*([\w.-]+)\s*")
 _ARGUMENT: Final = re.compile(r"<arg_key>([^<>]*)</arg_key>\s*<arg_value>")
-_END_OF_VALUE: Final = "</arg_value>"
+# A text may hold the tag itself: it ends a value where the call can go on after it.
+_END_OF_VALUE: Final = re.compile(r"</arg_value>(?=\s*+(?:<arg_key>|</tool_call>))")
 
 
 def _read(text: str, position: int, types: Types) -> tuple[list[ToolCall], int]:
@@ -28,11 +29,11 @@ def _read(text: str, position: int, types: Types) -> tuple[list[ToolCall], int]:
     pairs: list[tuple[str, object]] = []
     while (argument := _ARGUMENT.match(text, end)) is not None:
         key = argument[1].strip()
-        stop = text.find(_END_OF_VALUE, argument.end())
-        if stop < 0:
-            raise CallError(f"The argument {key!r:.80} has no {_END_OF_VALUE}.")
-        pairs.append((key, typed_value(text[argument.end() : stop], name, key, types)))
-        end = after_space(text, stop + len(_END_OF_VALUE))
+        stop = _END_OF_VALUE.search(text, argument.end())
+        if stop is None:
+            raise CallError(f"The argument {key!r:.80} has no </arg_value> that ends it.")
+        pairs.append((key, typed_value(text[argument.end() : stop.start()], name, key, types)))
+        end = after_space(text, stop.end())
     # Without what closes it nobody knows whether another argument was to follow.
     if not text.startswith(_CLOSES, end):
         raise CallError(f"The tool call has no {_CLOSES} where its arguments end.")

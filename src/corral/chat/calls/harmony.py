@@ -14,11 +14,13 @@ from corral.records import ToolCall
 
 _CLOSES: Final = "<|call|>"
 _OPENS: Final = re.compile(
-    r"\s?(?:<\|channel\|>(?:commentary|analysis)\s+)?to=(?=[^\s<=]{1,200}\s*<\|(?:channel|constrain|message)\|>)"
+    r"\s?(?:<\|channel\|>(?:commentary|analysis)\s+)?"
+    r"to=(?=[^\s<=]{1,200}+\s*+(?:\w{1,40}+\s*+)?<\|(?:channel|constrain|message)\|>)"
 )
+# Possessive: two runs of white space side by side would be tried in every split of a long one.
 _RECIPIENT: Final = re.compile(
-    r"(?:functions\.)?([^\s<]+)\s*(?:<\|channel\|>(?:commentary|analysis)\s*)?"
-    r"(?:<\|constrain\|>)?\s*\w*\s*<\|message\|>"
+    r"(?:functions\.)?([^\s<]++)\s*+(?:<\|channel\|>(?:commentary|analysis)\s*+)?"
+    r"(?:<\|constrain\|>\s*+)?(?:\w++\s*+)?<\|message\|>"
 )
 
 

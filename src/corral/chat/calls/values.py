@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from corral.chat.calls.syntax import CallError, Types, refusal
@@ -17,6 +17,16 @@ MAX_BITS = 14_000
 
 _SURROGATE = re.compile("[\\ud800-\\udfff]")
 _PYTHONS = {"True": True, "False": False, "None": None}
+_NAMES: Sequence[tuple[type, tuple[str, ...]]] = (
+    (bool, ("boolean",)),
+    (int, ("integer", "number")),
+    (float, ("number",)),
+    (str, ("string",)),
+    (list, ("array",)),
+    (dict, ("object",)),
+    (object, ("null",)),
+)
+"""By Python type, the narrower first."""
 
 
 def decode_json(text: str, position: int) -> tuple[Any, int]:
@@ -38,20 +48,25 @@ def decode_json(text: str, position: int) -> tuple[Any, int]:
 def typed_value(text: str, name: str, key: str, types: Types) -> Any:
     """A value written as bare text, as what the tool's schema says it is.
 
-    Text is text where the schema wants a string; else JSON or one of Python's words if it is
-    that, and text again if it is not: the call layer then tells the model what was expected.
+    Text is text where the schema wants a string, and nothing else is read where it also wants
+    others: for an integer or a string, ``5`` is a number, ``5.0`` and ``[5]`` are text. Without a
+    string in the schema it is JSON or one of Python's words if it is that, and text again if it is
+    not: the call layer then tells the model what was expected.
     """
     check_value(text)
-    if _is_text(types.get(name, {}).get(key)):
+    kinds = _kinds(types.get(name, {}).get(key))
+    if kinds == {"string"}:
         return text
-    word = text.strip()
-    if word in _PYTHONS:
-        return _PYTHONS[word]
-    try:
-        value, end = decode_json(word, 0)
-    except CallError:
+    value = _json_or_text(text)
+    if "string" in kinds and not kinds_of(value) & (kinds - {"string"}):
         return text
-    return value if end == len(word) else text
+    return value
+
+
+def kinds_of(value: object) -> frozenset[str]:
+    """The names that JSON schema has for the type of a value."""
+    kind = next(names for kinds, names in _NAMES if isinstance(value, kinds))
+    return frozenset(kind)
 
 
 def check_value(value: object) -> None:
@@ -75,16 +90,35 @@ def _check_scalar(value: object) -> None:
         raise CallError("The tool call has an integer with thousands of digits.")
 
 
-def _is_text(schema: Any) -> bool:
+def _json_or_text(text: str) -> Any:
+    word = text.strip()
+    if word in _PYTHONS:
+        return _PYTHONS[word]
+    try:
+        value, end = decode_json(word, 0)
+    except CallError:
+        return text
+    return value if end == len(word) else text
+
+
+def _kinds(schema: Any) -> frozenset[str]:
+    """The JSON types that a schema allows; none where it does not say, or not in a known way."""
     if not isinstance(schema, Mapping):
-        return False
+        return frozenset()
     fields = cast("Mapping[str, Any]", schema)
-    if "anyOf" in fields:
-        variants = [each for each in fields["anyOf"] if each.get("type") != "null"]
-        return bool(variants) and all(_is_text(each) for each in variants)
-    return fields.get("type") == "string" or (
-        "enum" in fields and all(isinstance(value, str) for value in fields["enum"])
-    )
+    parts = fields.get("anyOf") or fields.get("oneOf")
+    named = fields.get("type")
+    kinds = frozenset[str]()
+    if isinstance(parts, list):
+        found = [_kinds(part) for part in cast("list[Any]", parts)]
+        kinds = kinds.union(*found) if all(found) else kinds
+    elif isinstance(named, str):
+        kinds = frozenset({named})
+    elif isinstance(named, list):
+        kinds = frozenset(each for each in cast("list[Any]", named) if isinstance(each, str))
+    elif isinstance(fields.get("enum"), list):
+        kinds = kinds.union(*(kinds_of(each) for each in fields["enum"]))
+    return kinds | {"null"} if kinds and fields.get("nullable") is True else kinds
 
 
 def _children(value: object) -> list[object]:
