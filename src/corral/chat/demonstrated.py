@@ -6,7 +6,7 @@ escape quotes or has no way to say null, the model would learn to call something
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from corral.chat.calls.syntax import Types
 from corral.chat.calls.values import kinds_of
@@ -44,7 +44,8 @@ def check_calls_read_back(message: Message, text: str, read: Callable[[Types], P
 def _types(arguments: Any) -> Mapping[str, Mapping[str, Any]]:
     if not isinstance(arguments, Mapping):
         return {}
-    return {str(key): {"type": sorted(kinds_of(value))} for key, value in arguments.items()}
+    fields = cast("Mapping[Any, Any]", arguments)
+    return {str(key): {"type": sorted(kinds_of(value))} for key, value in fields.items()}
 
 
 def _is_same(found: ToolCall | MalformedCall, name: str, arguments: Any) -> bool:

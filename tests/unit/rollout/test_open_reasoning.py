@@ -1,4 +1,4 @@
-"""Where a template opens reasoning after some turns only, an episode reads each turn as it began."""
+"""Where a template opens reasoning after some turns only, each turn is read as it began."""
 
 from corral.chat import ChatFormat
 from corral.engines.scripted import ScriptedEngine

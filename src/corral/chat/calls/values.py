@@ -55,12 +55,11 @@ def typed_value(text: str, name: str, key: str, types: Types) -> Any:
     """
     check_value(text)
     kinds = _kinds(types.get(name, {}).get(key))
-    if kinds == {"string"}:
-        return text
-    value = _json_or_text(text)
-    if "string" in kinds and not kinds_of(value) & (kinds - {"string"}):
-        return text
-    return value
+    others = kinds - {"string"}
+    if not kinds or others == kinds:
+        return _json_or_text(text)
+    value = _json_or_text(text) if others else text
+    return value if kinds_of(value) & others else text
 
 
 def kinds_of(value: object) -> frozenset[str]:
