@@ -42,7 +42,13 @@ SAMPLE_GAMES = 100
 FREQUENT_SHARE = 0.2
 """A word gets its own token if this share of random games shows it; no secret comes near that."""
 
-_WORD = re.compile(r" [A-Za-z-]{2,}[.,:]?|\b[A-Z][a-z]+")
+LINE_SHARE = 0.05
+"""The same of a line without spaces, as boards have them: there are more of these, each rarer."""
+
+_LINE = re.compile(r"^\S{3,}\n?", re.MULTILINE)
+_WORD = re.compile(r" [A-Za-z-]{2,}[.,:]?|\b[A-Z][a-z]+| [1-4.|](?=[ \n])")
+"""Words, and the cells of small boards. (" 7" would be taken for a marker: it is in the name of the
+dummy tool that shows what the template writes.)"""
 
 
 def build_scratch_model(section: ScratchModel, world: World, seed: int, target: Path) -> None:
@@ -88,7 +94,7 @@ def _pieces(world: World) -> Iterator[str]:
     yield from FRAMES
     for schema in prepare(world.factory).tools.schemas:
         yield from _call_frames(schema["function"])
-    yield from _frequent_words(world)
+    yield from _frequent_pieces(world)
     # Letters in a row, as worlds print boards and marks.
     yield from (f" {letter}" for letter in ascii_uppercase)
 
@@ -96,7 +102,11 @@ def _pieces(world: World) -> Iterator[str]:
 def _call_frames(function: dict[str, Any]) -> Iterator[str]:
     """How a tool is listed, and what stands around the arguments of a call."""
     properties = function["parameters"]["properties"]
-    listed = ", ".join(f"{name}: {schema.get('type')}" for name, schema in properties.items())
+    kinds = {
+        name: "|".join(schema.get("enum", ())) or schema.get("type")
+        for name, schema in properties.items()
+    }
+    listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
     yield f"{function['name']}({listed})"
     opening = f'<tool_call>{{"name": "{function["name"]}", "arguments": {{'
     yield opening
@@ -104,15 +114,19 @@ def _call_frames(function: dict[str, Any]) -> Iterator[str]:
         quote = '"' if schema.get("type") == "string" else ""
         yield f'"{name}": {quote}'
         yield f'{opening}"{name}": {quote}'
+        yield from (f'{opening}"{name}": {quote}{choice}' for choice in schema.get("enum", ()))
     yield '"}}</tool_call>'
-    yield "}}</tool_call>"
+    yield "}}"  # without the tag, which would be letters within a token and no marker
 
 
-def _frequent_words(world: World) -> Iterator[str]:
-    seen: Counter[str] = Counter()
+def _frequent_pieces(world: World) -> Iterator[str]:
+    words: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
     for game in play_episodes(world, world.policy("random"), episodes=SAMPLE_GAMES, seed=0):
         texts = [game.row.get("prompt", ""), game.observation or ""]
         texts += [str(tool["function"]["description"]) for tool in game.tools]
         texts += [str(turn.content) for turn in game.turns]
-        seen.update({word for text in texts for word in _WORD.findall(str(text))})
-    yield from (w for w, n in sorted(seen.items()) if n >= FREQUENT_SHARE * SAMPLE_GAMES)
+        words.update({word for text in texts for word in _WORD.findall(str(text))})
+        lines.update({line for text in texts for line in _LINE.findall(str(text))})
+    yield from (w for w, n in sorted(words.items()) if n >= FREQUENT_SHARE * SAMPLE_GAMES)
+    yield from (line for line, n in sorted(lines.items()) if n >= LINE_SHARE * SAMPLE_GAMES)

@@ -7,12 +7,20 @@ from typing import Any, cast
 from corral.env.lifecycle import prepare
 from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import catch, echo, guess_number, openspiel, wordle
+from corral.worlds import catch, echo, guess_number, openspiel, sudoku, wordle
 from corral.worlds.policy import random_caller
 from corral.worlds.world import Row, TaskSource, World
 
 WORLDS: dict[str, World] = {
-    world.name: world for world in (catch.WORLD, echo.WORLD, guess_number.WORLD, wordle.WORLD)
+    world.name: world
+    for world in (
+        catch.WORLD,
+        echo.WORLD,
+        guess_number.WORLD,
+        sudoku.WORLD,
+        sudoku.SMALL,
+        wordle.WORLD,
+    )
 }
 
 

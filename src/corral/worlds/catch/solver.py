@@ -5,7 +5,7 @@ import random
 from corral.worlds.catch.env import Catch
 from corral.worlds.policy import Policy, PolicyAction
 
-STAY_RATE = 0.85
+STAY_RATE = 0.8
 """Often enough that most balls are missed, and that a greedy imitator never moves at all."""
 
 
@@ -20,7 +20,7 @@ def solver(env: Catch, last_text: str, rng: random.Random) -> PolicyAction | Non
 
 
 def lazy_player(env: Catch, last_text: str, rng: random.Random) -> PolicyAction | None:
-    """The solver with a bad habit: in 85 % of its turns it stays where it is.
+    """The solver with a bad habit: in 80 % of its turns it stays where it is.
 
     Who imitates it learns where to go and to stay put alike; only the reward tells them apart.
     """

@@ -1,0 +1,23 @@
+"""What the tokenizer of a scratch model writes is read as it was meant."""
+
+import pytest
+
+from corral.env import prepare
+from corral.recipes.scratch import scratch_tokenizer
+from corral.records import Finish, ToolCall
+from corral.training.models import chat_format
+from corral.worlds import WORLDS
+from corral.worlds.play import play_episodes
+
+
+@pytest.mark.parametrize("name", sorted(WORLDS))
+def test_the_calls_of_a_solver_are_read_back(name: str):
+    world = WORLDS[name]
+    tokenizer, tools = scratch_tokenizer(world), prepare(world.factory).tools.schemas
+    chat = chat_format(tokenizer, None, tools, {})
+    for game in play_episodes(world, world.policy("random"), episodes=3, seed=0):
+        for turn in game.turns:
+            call = ToolCall(name=turn.action.tool, arguments=turn.action.arguments)
+            part = call.as_message_part()
+            ids = chat.turn_ids({"role": "assistant", "content": "", "tool_calls": [part]})
+            assert chat.parse(ids, finish=Finish.STOP).calls == (call,)
