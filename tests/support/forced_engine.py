@@ -37,6 +37,7 @@ class Call:
     conversation: str
     prompt_ids: tuple[int, ...]
     sampled: Sampled
+    images: tuple[PlacedImage, ...] = ()
 
 
 class ForcedEngine(TorchEngine):
@@ -74,16 +75,26 @@ class ForcedEngine(TorchEngine):
     ) -> Sampled:
         self._force_turn(key)
         sampled = await super().sample_with_images(prompt_ids, params, key=key, images=images)
-        return self._noted(prompt_ids, key, sampled)
+        return self._noted(prompt_ids, key, sampled, images)
 
     def _force_turn(self, key: str) -> None:
         self._forced[key] = self._script(key.partition("#")[0], self._turns[key])
         self._turns[key] += 1
 
-    def _noted(self, prompt_ids: Sequence[int], key: str, sampled: Sampled) -> Sampled:
-        conversation = key.partition("#")[0]
+    def _noted(
+        self,
+        prompt_ids: Sequence[int],
+        key: str,
+        sampled: Sampled,
+        images: Sequence[PlacedImage] = (),
+    ) -> Sampled:
         self.calls.append(
-            Call(conversation=conversation, prompt_ids=tuple(prompt_ids), sampled=sampled)
+            Call(
+                conversation=key.partition("#")[0],
+                prompt_ids=tuple(prompt_ids),
+                sampled=sampled,
+                images=tuple(images),
+            )
         )
         return sampled
 

@@ -103,6 +103,14 @@ class ImageReader:
         ids = encode(self.processor.tokenizer, whole)
         return Encoded(ids, self._placed(ids, [one.image for one in read]))
 
+    def find(self, ids: Sequence[int], pictures: Sequence[Any]) -> tuple[PlacedImage, ...]:
+        """Where pictures stand among ids that somebody else made of a text with them.
+
+        Raises:
+            ImageError: There are more or fewer placeholders than the pictures take.
+        """
+        return self._placed(ids, [self._of(picture).image for picture in pictures])
+
     def inputs(self, pictures: Sequence[Any], text: str) -> dict[str, Any]:
         """What the processor itself makes of a text and its pictures, as torch tensors."""
         made = self.processor(
@@ -149,10 +157,10 @@ class ImageReader:
             )
         return text
 
-    def _placed(self, ids: list[int], images: Sequence[ModelImage]) -> tuple[PlacedImage, ...]:
+    def _placed(self, ids: Sequence[int], images: Sequence[ModelImage]) -> tuple[PlacedImage, ...]:
         places = [place for place, token in enumerate(ids) if token == self.token_id]
         if len(places) != sum(image.tokens for image in images):
-            raise TemplateError(
+            raise ImageError(
                 f"{len(images)} images should take {sum(image.tokens for image in images)} tokens "
                 f"{self.token!r}, but the text has {len(places)}."
             )

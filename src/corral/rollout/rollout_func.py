@@ -13,6 +13,9 @@ that is wanted, the members of a group behind each other, and returns one entry 
         }
 
 Episodes made here are the same records as those of the player, so nothing behind them differs.
+
+Images are those of the prompts, as in the data: they stand in the messages that the function gets,
+and ``prompt_ids`` must have the placeholders that the processor makes of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +24,17 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
+from corral.chat.images import ImageReader
+from corral.chat.pictures import has_image, pictures_of
 from corral.chat.tokenizer import Tokenizer, plain_text
-from corral.errors import EnvironmentFault
+from corral.errors import EnvironmentFault, ImageError, UsageError
 from corral.records import (
     Episode,
     Finish,
     Group,
     Message,
     Outcome,
+    PlacedImage,
     Sampled,
     SpanKind,
     Task,
@@ -51,17 +57,23 @@ class RolloutRules:
     bounds: TokenBounds
     version: int
     """Version of the weights while the function ran."""
+    images: ImageReader | None = None
+    """What reads images; None for a model that reads text only."""
 
 
 def prompts_for(tasks: Sequence[Task], members: int) -> list[Any]:
     """The prompts of a call: each task's ``members`` times, as messages, or text if the data has
-    text. They are copies, so the function may change them."""
-    prompts = [task.columns.get("prompt") for task in tasks]
+    text and no images. They are copies, so the function may change them."""
     return [
-        prompt if isinstance(prompt, str) else deepcopy(list(task.prompt))
-        for task, prompt in zip(tasks, prompts, strict=True)
+        task.columns["prompt"] if _is_text(task) else deepcopy(list(task.prompt))
+        for task in tasks
         for _ in range(members)
     ]
+
+
+def _is_text(task: Task) -> bool:
+    is_alone = not any(map(has_image, task.prompt))
+    return is_alone and isinstance(task.columns.get("prompt"), str)
 
 
 def groups_from(
@@ -74,6 +86,7 @@ def groups_from(
 
     Args:
         returned: One entry for each of :func:`prompts_for` under each key.
+        tasks: With pictures as ``ChatFormat.loaded`` gives them.
         seconds: Wall time of the call.
 
     Raises:
@@ -96,7 +109,7 @@ def groups_from(
             PlayedGroup(
                 group=Group(task=task, episodes=episodes),
                 environments=(None,) * members,
-                is_text=isinstance(task.columns.get("prompt"), str),
+                is_text=_is_text(task),
             )
         )
     return groups
@@ -105,7 +118,9 @@ def groups_from(
 def _episode(
     completion: Completion, task: Task, member: int, rules: RolloutRules, seconds: float
 ) -> Episode:
-    transcript, turns = _transcript(completion, rules)
+    images = [] if completion.fault is not None else _images(completion, task, rules)
+    prompt = Transcript().append(SpanKind.PROMPT, completion.prompt_ids, images=images)
+    transcript, turns = _transcript(prompt, completion, rules)
     answer: Message = {"role": "assistant", "content": plain_text(rules.tokenizer, completion.ids)}
     outcome = Outcome.FINISHED
     if completion.fault is not None:
@@ -125,9 +140,37 @@ def _episode(
     )
 
 
-def _transcript(completion: Completion, rules: RolloutRules) -> tuple[Transcript, int]:
-    """The tokens as spans, and how many of them the model sampled in one go."""
-    transcript = Transcript().append(SpanKind.PROMPT, completion.prompt_ids)
+def _images(completion: Completion, task: Task, rules: RolloutRules) -> Sequence[PlacedImage]:
+    """The images of the prompt among its ids.
+
+    Raises:
+        UsageError: The ids have other placeholders than the images take, or what others wrote in
+            the completion has any: nobody says which image that would be.
+    """
+    reader = rules.images
+    if reader is None:
+        return ()
+    pairs = zip(completion.ids, completion.is_sampled, strict=True)
+    if any(token == reader.token_id and not is_sampled for token, is_sampled in pairs):
+        raise UsageError(
+            f"rollout_func: the completion_ids of task {task.index} have {reader.token!r} where "
+            "env_mask is 0: a rollout function can show images in prompts only. Play environments "
+            "that show some with environment_factory."
+        )
+    try:
+        return reader.find(completion.prompt_ids, pictures_of(task.prompt))
+    except ImageError as error:
+        raise UsageError(
+            f"rollout_func: prompt_ids of task {task.index}: {error} Make them with "
+            "trainer.processing_class.apply_chat_template(prompt, add_generation_prompt=True, "
+            "tokenize=True, return_dict=True)."
+        ) from error
+
+
+def _transcript(
+    transcript: Transcript, completion: Completion, rules: RolloutRules
+) -> tuple[Transcript, int]:
+    """The tokens as spans behind the prompt's, and how many the model sampled in one go."""
     turns = 0
     for is_sampled, places in groupby(
         range(len(completion.ids)), completion.is_sampled.__getitem__

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from torch import nn
@@ -43,7 +44,9 @@ def play_with(
             max_context=trainer.engine.max_context(),
         ),
         version=trainer.learner.step,
+        images=trainer.chat.images,
     )
+    tasks = [replace(task, prompt=tuple(trainer.chat.loaded(task.prompt))) for task in tasks]
     prompts = prompts_for(tasks, members)
     trainer.model.eval()
     started = time.perf_counter()
