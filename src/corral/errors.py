@@ -48,7 +48,7 @@ class TemplateError(UsageError):
 
 
 class ImageError(UsageError):
-    """An image cannot be shown to the model; the message says why."""
+    """An image, or another medium, cannot be shown to the model; the message says why."""
 
 
 class MissingExtraError(CorralError, ImportError):

@@ -21,10 +21,7 @@ from support.forced_engine import ForcedEngine, ForcedTurn
 from support.gallery import Gallery, picture
 from support.tiny_vlms import FAMILIES, tiny_vlm
 
-pytestmark = [
-    pytest.mark.contract(30),
-    pytest.mark.filterwarnings("ignore::UserWarning:torch.*"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
 
 DATA = [picture(50), picture(51)]
 TURNS = (
@@ -116,6 +113,7 @@ def play(folder: Path, family: str) -> Watched:
     return watched
 
 
+@pytest.mark.contract(30)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_images_are_read_sampled_and_learned_in_the_order_they_were_shown(
     tmp_path: Path, family: str

@@ -79,6 +79,7 @@ def test_training_with_images_learns_saves_and_resumes(tmp_path: Path, family: s
     assert torch.equal(weights(rest.model), weights(whole.model))
 
 
+@pytest.mark.contract(30)
 def test_saved_episodes_keep_their_images_as_files(tmp_path: Path) -> None:
     run = trainer(tmp_path / "run", "llava", max_steps=1)
     run.train()

@@ -123,7 +123,6 @@ DIFFERS = {
 
 LATER = {
     3: "partly: errors about data, rewards, environments and sizes are shown",
-    30: "comes with models that see images",
     45: "comes with asynchronous training",
     46: "comes with asynchronous training",
     47: "comes with training of harnesses",

@@ -10,16 +10,14 @@ from urllib.parse import unquote_to_bytes, urlparse
 
 from corral.errors import ImageError, require
 from corral.records import Message
+from corral.records.images import is_image_block
 
 _KEYS = ("image", "url", "path", "base64", "image_url", "data")
 """Where a block of type image may have its picture."""
 
 
-def is_image_block(block: object) -> bool:
-    """Whether a content block stands for an image."""
-    if not isinstance(block, Mapping):
-        return False
-    return cast("Mapping[str, Any]", block).get("type") in ("image", "image_url")
+_BASE64_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+"""How PNG, JPEG, GIF and WebP begin in base64: what transformers takes beside paths and URLs."""
 
 
 def has_image(message: Message) -> bool:
@@ -67,7 +65,8 @@ def open_picture(source: Any) -> Any:
     except ImageError:
         raise
     except (OSError, ValueError, TypeError, SyntaxError, binascii.Error) as error:
-        raise ImageError(f"{_shown(source)} is no readable image: {error}") from error
+        why = str(error)[:200]
+        raise ImageError(f"{_shown(source)} is no readable image: {why}") from error
     except require("PIL.Image", extra="vision").DecompressionBombError as error:
         raise ImageError(f"{_shown(source)}: {error}") from error
 
@@ -110,6 +109,8 @@ def _opened(source: Any) -> Any:
 
 
 def _from_text(open_image: Callable[[Any], Any], text: str) -> Any:
+    if text.startswith(_BASE64_STARTS):
+        return open_image(BytesIO(base64.b64decode(text)))
     scheme = urlparse(text).scheme if ":" in text[:16] else ""
     if scheme == "data":
         head, _, body = text.partition(",")

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from corral.chat.images import Encoded, ImageReader
-from corral.chat.pictures import has_image, is_image_block
+from corral.chat.pictures import has_image
 from corral.chat.tokenizer import Tokenizer, encode
 from corral.errors import ImageError, TemplateError
 from corral.records import Message
+from corral.records.images import is_image_block
+
+_OTHER_MEDIA = ("audio", "input_audio", "audio_url", "video", "video_url")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +43,12 @@ class Renderer:
         """The conversation as text; ``opens_turn`` leads up to where the model speaks.
 
         Raises:
-            ImageError: The model reads no images and there are some.
+            ImageError: The model reads no images and there are some, or there is sound or film.
             TemplateError: The template fails on the messages.
         """
         if self.images is None and any(map(has_image, messages)):
             raise _text_only(self.tokenizer)
+        _refuse_other_media(messages)
         plain = [plain_message(message, self.arguments_as_text) for message in messages]
         if self.call_ids:
             _number_calls(plain)
@@ -95,6 +99,21 @@ class Renderer:
         if self.images is not None:
             return self.images.encode(text, messages)
         return Encoded(encode(self.tokenizer, text))
+
+
+def _refuse_other_media(messages: Sequence[Message]) -> None:
+    """Templates write a placeholder for them, or nothing; the model would be shown neither."""
+    contents = [message.get("content") for message in messages]
+    kinds = [_kind(block) for content in contents if isinstance(content, list) for block in content]
+    medium = next((kind for kind in kinds if kind in _OTHER_MEDIA), None)
+    if medium is not None:
+        raise ImageError(
+            f"A content block of type {medium!r} cannot be shown to a model: give text or images."
+        )
+
+
+def _kind(block: object) -> object:
+    return cast("Mapping[str, Any]", block).get("type") if isinstance(block, Mapping) else None
 
 
 def _text_only(tokenizer: Tokenizer) -> ImageError:

@@ -1,12 +1,13 @@
 """Run tool calls: arguments checked, errors told to the model, infrastructure told apart."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Literal, TypeGuard, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from corral.env.arguments import ArgumentError, shortened
+from corral.env.content import content_of
 from corral.env.threads import await_user_code, is_awaitable, run_in_thread
 from corral.env.tools import Tool, discover_tools, refuse_clashes, tool_of
 from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault, text_of
@@ -15,9 +16,6 @@ Result = TypeVar("Result")
 
 _PLAIN = (str, int, float, bool)
 """Types of arguments that chat messages can hold as they are."""
-
-_BLOCKS = frozenset({"text", "image", "image_url", "audio", "input_audio", "video"})
-"""Types of content blocks; a list of other mappings is data, and shown as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,28 +182,3 @@ async def attempt(
         raise InfrastructureFault(what) from error
     except Exception as error:  # noqa: BLE001 - inside a tool every exception is text
         return CallFailure(message=text_of(error) or type(error).__name__, kind="execution_error")
-
-
-def content_of(value: Any) -> str | list[Any]:
-    """What a tool returned, as the content of its message."""
-    if isinstance(value, Generator | AsyncGenerator):
-        raise TypeError("The tool returned a generator, which is no answer.")
-    return value if are_content_blocks(value) else str(cast("object", value))
-
-
-def are_content_blocks(value: object) -> TypeGuard[list[Any]]:
-    """Whether this is what chat messages hold in place of text; other lists are data."""
-    if not isinstance(value, list):
-        return False
-    blocks = cast("list[object]", value)
-    return len(blocks) > 0 and all(_is_block(block) for block in blocks)
-
-
-def _is_block(value: object) -> bool:
-    if not isinstance(value, Mapping):
-        return False
-    block = cast("Mapping[str, Any]", value)
-    kind = block.get("type")
-    if kind == "text":
-        return isinstance(block.get("text"), str)
-    return isinstance(kind, str) and kind in _BLOCKS

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from corral.env.calls import ToolSet, tools_of
+from corral.env.content import with_blocks
 from corral.env.contract import CLOSE, Observation
 from corral.env.introspection import as_float, required_parameters, shown
 from corral.env.own_reward import reward_columns
@@ -180,6 +181,7 @@ async def call_reset(
         # Members of a group play one row at the same time: what one changes, no other may see.
         own = deepcopy(dict(row))
         value = await run_user_code(cast("Any", environment).reset, own, executor=executor)
+        value = with_blocks(value)
     if value is None or isinstance(value, str | list):
         return cast("Observation", value)
     raise EnvironmentFault(

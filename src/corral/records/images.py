@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +35,19 @@ class PlacedImage:
     def moved(self, by: int) -> "PlacedImage":
         """The same image where ``by`` more ids precede it."""
         return replace(self, start=self.start + by, stop=self.stop + by)
+
+
+def is_picture(value: object) -> bool:
+    """Whether this is a ``PIL`` image; PIL is not imported to find out."""
+    kinds = type(value).__mro__
+    return any((kind.__module__, kind.__name__) == ("PIL.Image", "Image") for kind in kinds)
+
+
+def is_image_block(value: object) -> bool:
+    """Whether this is a content block that stands for an image."""
+    if not isinstance(value, Mapping):
+        return False
+    return cast("Mapping[str, Any]", value).get("type") in ("image", "image_url")
 
 
 def picture_digest(picture: Any) -> str:

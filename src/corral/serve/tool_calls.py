@@ -5,7 +5,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from corral.env.calls import CallFailure, ToolSet, attempt, content_of
+from corral.env.calls import CallFailure, ToolSet, attempt
+from corral.env.content import are_content_blocks, content_of, for_json, with_blocks
 from corral.env.threads import awaited, is_awaitable, run_without_loop
 from corral.env.tools import Tool
 
@@ -51,7 +52,8 @@ class InstanceCalls:
 
     async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> CallOutcome:
         function = tool.function or getattr(self.instance, tool.function_name)
-        value = await self.settle(function(**arguments))
+        value = with_blocks(await self.settle(function(**arguments)))
+        value = for_json(value) if are_content_blocks(value) else value
         return CallOutcome(content=content_of(value), value=value)
 
     async def settle(self, value: Any) -> Any:

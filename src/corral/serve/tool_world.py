@@ -22,6 +22,7 @@ from uuid import uuid4
 from pydantic_core import to_jsonable_python
 
 from corral.env.calls import ToolSet
+from corral.env.content import for_json, with_blocks
 from corral.env.introspection import required_parameters
 from corral.env.lifecycle import is_done, metrics
 from corral.env.own_reward import reward_parts
@@ -97,7 +98,7 @@ class ToolWorld:
         row, prompt = self._row(arguments)
 
         async def run() -> Observed:
-            shown = await self._calls.settle(self._instance.reset(**row))
+            shown = for_json(with_blocks(await self._calls.settle(self._instance.reset(**row))))
             if shown is not None and not isinstance(shown, str | list):
                 raise EnvironmentFault(
                     f"reset returned a {type(shown).__name__}. Return the text to show the model, "

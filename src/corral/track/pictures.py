@@ -5,7 +5,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from corral.records.images import picture_digest
+from corral.records.images import is_picture, picture_digest
 from corral.track.atomic import write_atomically
 
 FOLDER = "images"
@@ -30,7 +30,7 @@ class PictureFiles:
             return [self.replaced(item) for item in value]
         if isinstance(value, bytes):
             return f"<{len(value)} bytes>"
-        return self.name(value) if hasattr(value, "getpixel") else value
+        return self.name(value) if is_picture(value) else value
 
     def name(self, picture: Any) -> str:
         """The name of a picture's file, which is written if it is not there yet."""

@@ -4,13 +4,15 @@ Each call is a collective: every process makes it, whatever it has to tell. Name
 them, as a process may have met environments or logged metrics that another has not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from corral.algorithms import Advantages, group_advantages
+from corral.records import Episode, Transcript
 from corral.rollout import Scored, reward_matrix
 
 
@@ -30,6 +32,22 @@ def advantages_over_processes(scored: Scored, *, scale: str, aggregation: str) -
     own = slice(start, start + len(parts[place][0]))
     return Advantages(
         values=every.values[own], rewards=every.rewards[own], std_is_zero=every.std_is_zero[own]
+    )
+
+
+def gathered_episodes(episodes: Sequence[Episode]) -> list[Episode]:
+    """The episodes of all processes as numbers need them: tokens, and neither messages nor images,
+    which may be many megabytes."""
+    return gather_object([_as_numbers(episode) for episode in episodes])
+
+
+def _as_numbers(episode: Episode) -> Episode:
+    spans = tuple(replace(span, images=()) for span in episode.transcript.spans)
+    return replace(
+        episode,
+        task=replace(episode.task, prompt=(), columns={}),
+        messages=(),
+        transcript=Transcript(spans),
     )
 
 

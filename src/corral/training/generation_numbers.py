@@ -9,7 +9,7 @@ from corral.chat import ChatFormat
 from corral.records import Episode
 from corral.training.counters import TokenWatch, count
 from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
-from corral.training.exchange import means_over_processes
+from corral.training.exchange import gathered_episodes, means_over_processes
 from corral.training.generation import Generation
 from corral.training.grpo_config import GRPOConfig
 from corral.training.state import TrainerState
@@ -27,7 +27,7 @@ class GenerationNumbers:
 
     def of_training(self, generation: Generation) -> dict[str, float]:
         """Those of a generation that is learned from; its tokens are added to the run's."""
-        episodes = gather_object(generation.episodes())
+        episodes = gathered_episodes(generation.episodes())
         sampled, every = token_counts(episodes)
         counters = count(
             episodes,
@@ -49,7 +49,7 @@ class GenerationNumbers:
 
     def of_evaluation(self, generation: Generation) -> dict[str, float]:
         """Those of a generation that nothing is learned from."""
-        return self._of_episodes(generation, gather_object(generation.episodes()))
+        return self._of_episodes(generation, gathered_episodes(generation.episodes()))
 
     def _of_episodes(self, generation: Generation, episodes: Sequence[Episode]) -> dict[str, float]:
         is_zero = gather_object(generation.advantages.std_is_zero)

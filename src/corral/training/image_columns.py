@@ -4,18 +4,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, cast
 
-from corral.chat.pictures import is_image_block
 from corral.errors import UsageError
 from corral.records import Message
+from corral.records.images import is_image_block, is_picture
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
+_URLS = ("data:image/", "file://", "http://", "https://")
 
 
 def images_of(row: Mapping[str, Any]) -> list[Any]:
     """The pictures in a row's columns.
 
-    A text is a picture if it is a data URL or ends like a picture's file: a column ``image`` may as
-    well name a container.
+    A text is a picture if it is a URL or ends like a picture's file: a column ``image`` may as well
+    name a container.
     """
     several = row.get("images")
     given = [*(several if isinstance(several, list | tuple) else [several]), row.get("image")]
@@ -92,8 +93,8 @@ def _is_empty(block: Any) -> bool:
 def _is_picture(value: Any) -> bool:
     if isinstance(value, str | PurePath):
         text = str(value).lower()
-        return text.startswith("data:image/") or text.endswith(_SUFFIXES)
+        return text.startswith(_URLS) or text.endswith(_SUFFIXES)
     if isinstance(value, Mapping):
         return value.get("bytes") is not None or _is_picture(value.get("path"))
-    is_of_pil, is_array = hasattr(value, "getpixel"), getattr(value, "ndim", 0) in (2, 3)
-    return isinstance(value, bytes) or is_of_pil or is_array
+    is_array = getattr(value, "ndim", 0) in (2, 3)
+    return isinstance(value, bytes) or is_picture(value) or is_array

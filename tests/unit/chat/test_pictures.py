@@ -36,6 +36,7 @@ def blocks(png: Path) -> list[dict[str, Any]]:
         {"type": "image", "path": str(png)},
         {"type": "image", "url": png.as_uri()},
         {"type": "image", "base64": BASE64},
+        {"type": "image", "image": BASE64},
         {"type": "image", "data": BASE64, "mimeType": "image/png"},
         {"type": "image_url", "image_url": {"url": DATA_URL}},
         {"type": "image_url", "image_url": DATA_URL},
@@ -81,6 +82,12 @@ def test_text_is_left_alone() -> None:
 def test_what_is_no_picture_is_named(source: Any, message: str) -> None:
     with pytest.raises(ImageError, match=message):
         open_picture(source)
+
+
+def test_an_error_does_not_repeat_the_whole_source() -> None:
+    with pytest.raises(ImageError) as caught:
+        open_picture("QUJD" * 500)
+    assert len(str(caught.value)) < 400
 
 
 def test_a_block_without_a_picture_is_named() -> None:

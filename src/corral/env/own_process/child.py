@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from pydantic_core import to_jsonable_python
 
-from corral.env.calls import CallFailure, ToolSet, attempt, content_of, tools_of
+from corral.env.calls import CallFailure, ToolSet, attempt, tools_of
+from corral.env.content import content_of, for_json, with_blocks
 from corral.env.introspection import required_parameters
 from corral.env.lifecycle import is_done, metrics
 from corral.env.own_process.channel import Channel
@@ -64,7 +65,8 @@ class Home:
         if name == "close" and not self._has_close():
             came: dict[str, Any] = {"value": None}
         elif name in ("reset", "get_reward", "close"):
-            came = {"value": self._settle(getattr(self._instance, name)(**arguments))}
+            value = self._settle(getattr(self._instance, name)(**arguments))
+            came = {"value": for_json(with_blocks(value))}
         else:
             came = run_without_loop(self._tool(name, arguments))
         return to_jsonable_python({**came, **self._shown()})
@@ -85,7 +87,7 @@ class Home:
 
     async def _run(self, tool: Tool, arguments: Mapping[str, Any]) -> Any:
         value = self._settle(getattr(self._instance, tool.function_name)(**arguments))
-        return content_of(value)
+        return for_json(content_of(value))
 
     def _settle(self, value: Any) -> Any:
         # Synchronous code finds no running loop, which some of it (Playwright) does not bear.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast
 
 from pydantic_core import to_jsonable_python
 
+from corral.env.content import for_json
 from corral.env.own_process.started import Started
 from corral.env.tools import discover_tools
 from corral.errors import InfrastructureFault, UsageError
@@ -104,7 +105,7 @@ class ProcessEnvironment:
             answer = self._started.ask(
                 {
                     "call": name,
-                    "arguments": to_jsonable_python(arguments),
+                    "arguments": to_jsonable_python(for_json(arguments)),
                     "environment": self._spec,
                     "path": sys.path,
                 },

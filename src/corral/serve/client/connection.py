@@ -15,7 +15,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.typing import Subprotocol
 
+from corral.env.content import for_json
 from corral.errors import UsageError
+from corral.records.images import is_picture
 from corral.serve.client.address import Address
 from corral.serve.client.errors import (
     AuthenticationError,
@@ -279,6 +281,8 @@ def encode(frame: Frame) -> str:
 
 
 def _as_json(value: object) -> Any:
+    if is_picture(value):
+        return for_json(value)
     if hasattr(value, "tolist"):  # an array library's number or array
         return cast("Any", value).tolist()
     from pydantic_core import PydanticSerializationError, to_jsonable_python

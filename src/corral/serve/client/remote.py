@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from corral.env.calls import are_content_blocks
+from corral.env.content import are_content_blocks
 from corral.errors import InfrastructureFault
 from corral.serve.client.address import address_of
 from corral.serve.client.env_client import EnvClient, StepResult
