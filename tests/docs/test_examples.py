@@ -27,6 +27,7 @@ pytestmark = pytest.mark.timeout(300)
 
 NOT_RUN = {
     ("docs/architecture.md", "text"): "a diagram of the flow",
+    ("docs/environments.md", "text"): "a part of another package's pyproject.toml",
 }
 """Languages of a page that nothing can run, each with the reason."""
 

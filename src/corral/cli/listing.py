@@ -4,25 +4,40 @@ from typing import Annotated
 
 import typer
 
-from corral.cli.output import emit, screen, table
+from corral.cli.output import emit, say, screen, table
 
 
 def list_everything(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List the worlds and the recipes that ship with Corral.
+    """List the worlds that can be played by name, and the recipes.
 
     Example: corral list
     """
     from corral.recipes.catalogue import recipe_summaries
-    from corral.worlds import WORLDS
+    from corral.worlds import FAMILIES, WORLDS, added_worlds
 
-    worlds = {name: world.summary for name, world in WORLDS.items()}
-    players = {name: sorted(world.policies) for name, world in WORLDS.items()}
+    added, failures = added_worlds()
+    found = WORLDS | added
+    worlds = {name: world.summary for name, world in found.items()}
+    players = {name: sorted(world.policies) for name, world in found.items()}
     recipes = recipe_summaries()
     if json:
-        emit({"worlds": worlds, "policies": players, "recipes": recipes})
+        emit(
+            {
+                "worlds": worlds,
+                "policies": players,
+                "families": sorted(FAMILIES),
+                "failures": failures,
+                "recipes": recipes,
+            }
+        )
         return
     rows = [(name, text, ", ".join(players[name])) for name, text in worlds.items()]
+    rows += [
+        (f"{family}:NAME", f"A game of {family}, by its name there.", "") for family in FAMILIES
+    ]
     screen.print(table("Worlds", ["name", "what it is", "players"], rows))
+    for reason in failures.values():
+        say(reason, style="yellow")
     screen.print(table("Recipes", ["name", "what it does"], list(recipes.items())))

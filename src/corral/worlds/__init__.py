@@ -2,15 +2,17 @@
 
 from corral.worlds.needs import Needs
 from corral.worlds.policy import Policy, PolicyAction
-from corral.worlds.registry import WORLDS, find_world, world_of
+from corral.worlds.registry import FAMILIES, WORLDS, added_worlds, find_world, world_of
 from corral.worlds.world import World
 
 __all__ = [
+    "FAMILIES",
     "WORLDS",
     "Needs",
     "Policy",
     "PolicyAction",
     "World",
+    "added_worlds",
     "find_world",
     "world_of",
 ]

@@ -1,4 +1,4 @@
-"""Names to worlds: the built-in ones, and any environment class as ``module:Class``."""
+"""Names to worlds: built in, added by packages, and any environment class as ``module:Class``."""
 
 import inspect
 from collections.abc import Callable
@@ -7,7 +7,8 @@ from typing import Any, cast
 from corral.env.lifecycle import prepare
 from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import catch, echo, guess_number, openspiel, sudoku, wordle
+from corral.worlds import catch, echo, guess_number, multi_env, openspiel, sudoku, wordle
+from corral.worlds.entry_points import added_names, added_world
 from corral.worlds.policy import random_caller
 from corral.worlds.world import Row, TaskSource, World
 
@@ -17,12 +18,12 @@ WORLDS: dict[str, World] = {
         catch.WORLD,
         echo.WORLD,
         guess_number.WORLD,
+        multi_env.WORLD,
         sudoku.WORLD,
         sudoku.SMALL,
         wordle.WORLD,
     )
 }
-
 
 FAMILIES: dict[str, Callable[[str], World]] = {"openspiel": openspiel.game}
 """What stands before the colon of ``family:name``, and what makes the world of that name."""
@@ -39,6 +40,21 @@ def find_world(spec: str) -> World:
     return found if isinstance(found, World) else world_of(found, name=spec)
 
 
+def added_worlds() -> tuple[dict[str, World], dict[str, str]]:
+    """The worlds that installed packages add, and of those that cannot be played the reasons."""
+    worlds: dict[str, World] = {}
+    failures: dict[str, str] = {}
+    for name in added_names():
+        if name in WORLDS or name in FAMILIES:
+            failures[name] = f"A package adds a world {name!r}, which is a built-in name."
+            continue
+        try:
+            worlds[name] = _named(name)
+        except UsageError as error:
+            failures[name] = str(error)
+    return worlds, failures
+
+
 def is_named(spec: str) -> bool:
     """Whether ``spec`` names a world that is known here, and not a place in somebody's code."""
     return ":" not in spec or spec.partition(":")[0] in FAMILIES
@@ -48,10 +64,13 @@ def _named(spec: str) -> World:
     family, colon, name = spec.partition(":")
     if colon:
         return FAMILIES[family](name)
-    if spec in WORLDS:
-        return WORLDS[spec]
+    world = WORLDS.get(spec) or added_world(spec, world_of)
+    if world is not None:
+        return world
+    added = added_names()
+    also = f" Added by packages: {', '.join(added)}." if added else ""
     raise UsageError(
-        f"Unknown world {spec!r}. Built in: {', '.join(sorted(WORLDS))}. For a class of your "
+        f"Unknown world {spec!r}. Built in: {', '.join(sorted(WORLDS))}.{also} For a class of your "
         "own write module:Class or path/to/file.py:Class."
     )
 

@@ -1,6 +1,8 @@
 import pytest
 
+from corral.env import prepare
 from corral.worlds import WORLDS
+from corral.worlds.play import play_scripted
 
 BROKEN = '''
 class Broken:
@@ -63,6 +65,21 @@ def test_each_episode_is_one_json_object(corral, world: str, policy: str):
         assert game["turns"] >= 1
         assert isinstance(game["reward"], float)
     assert ran.err == ""
+
+
+@pytest.mark.parametrize("world", sorted(WORLDS))
+def test_each_world_is_won_by_hand(corral, world: str):
+    solver = WORLDS[world].policy("solver")
+    (row,) = WORLDS[world].tasks(1, 1)
+    turns = play_scripted(WORLDS[world], solver, row, 1).turns
+    has_choice = len(prepare(WORLDS[world].factory).tools.schemas) > 1
+    typed = [
+        str(answer)
+        for turn in turns
+        for answer in ([turn.action.tool] if has_choice else []) + [*turn.action.arguments.values()]
+    ]
+    ran = corral("play", world, "--seed", "1", "--json", stdin="\n".join([*typed, ""]))
+    assert [game["won"] for game in ran.objects()] == [True]
 
 
 def test_a_seed_names_the_same_game_whatever_is_played_before_it(corral):
