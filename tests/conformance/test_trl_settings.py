@@ -4,9 +4,11 @@ import ast
 import dataclasses
 import enum
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from corral import GRPOConfig, SFTConfig
 from support.generated import page_of
@@ -68,3 +70,23 @@ def _on_the_page(ours: type[GRPOConfig]) -> dict[str, tuple[Any, Any]]:
 def test_every_default_of_trl_may_be_given(ours: type[GRPOConfig], theirs: Any) -> None:
     for field in dataclasses.fields(theirs):
         ours(**{field.name: _default(field)})
+
+
+@pytest.mark.contract(2)
+def test_trls_parser_reads_arguments_and_files(tmp_path: Path) -> None:
+    settings = {"learning_rate": "1e-5", "vllm_importance_sampling_cap": 5.0, "use_vllm": False}
+    settings |= {"report_to": "none", "model_init_kwargs": {"dtype": "bfloat16"}, "bf16": True}
+    (tmp_path / "settings.yaml").write_text(yaml.safe_dump(settings))
+    parser = trl.TrlParser((trl.ScriptArguments, GRPOConfig, trl.ModelConfig))
+    arguments = ["--config", str(tmp_path / "settings.yaml"), "--dataset_name", "owner/data"]
+    arguments += ["--model_name_or_path", "owner/model", "--max_steps", "3", "--log_completions"]
+    script, config, model = parser.parse_args_and_config(arguments)
+    assert (script.dataset_name, model.model_name_or_path) == ("owner/data", "owner/model")
+    assert config == GRPOConfig(
+        learning_rate=1e-5,
+        importance_sampling_clip_max=5.0,
+        model_init_kwargs={"dtype": "bfloat16"},
+        bf16=True,
+        max_steps=3,
+        log_completions=True,
+    )

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from corral.errors import UsageError
+from corral.training.command_line import NotGiven, fields_annotated, offer_options
 from corral.training.foreign import ForeignSetting
 from corral.training.setting_errors import explained
 
@@ -31,12 +32,26 @@ if TYPE_CHECKING:
     _Base = BaseModel
 else:
 
-    class _RaisesUsageError(type(BaseModel)):
-        """The constructor raises :class:`UsageError`.
+    class _Kind(type(BaseModel)):
+        """The constructor raises :class:`UsageError`; parsers of dataclasses can read the class.
 
         Not through ``__init__``: a configuration within a recipe is validated without it, so that
         the recipe's reader can say where each wrong value comes from.
         """
+
+        def __new__(mcs, name: str, bases: tuple[type, ...], *args: Any, **kwargs: Any) -> Any:
+            with fields_annotated(bases):
+                cls = super().__new__(mcs, name, bases, *args, **kwargs)
+            offer_options(cls)
+            return cls
+
+        def __setattr__(cls, name: str, value: Any) -> None:
+            if name == "__dataclass_params__":
+                raise UsageError(
+                    f"{cls.__name__}: leave @dataclass out. A configuration is one already as far "
+                    "as parsers go, and reads dataclasses.field(...) as it is."
+                )
+            super().__setattr__(name, value)
 
         def __call__(cls, output_dir: Any = None, /, **settings: Any) -> Any:
             if output_dir is not None:
@@ -46,7 +61,7 @@ else:
             except ValidationError as error:
                 raise UsageError(explained(error, cls.__name__)) from None
 
-    class _Base(BaseModel, metaclass=_RaisesUsageError):
+    class _Base(BaseModel, metaclass=_Kind):
         pass
 
 
@@ -68,7 +83,9 @@ class Configuration(_Base):
     def _read(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         if not isinstance(given, Mapping):
             return handler(given)
-        settings = {name: _plain(value) for name, value in given.items()}
+        settings = {
+            name: _plain(value) for name, value in given.items() if not isinstance(value, NotGiven)
+        }
         settings = cls._under_their_own_names(settings)
         foreign = {name: settings.pop(name) for name in list(settings) if name in cls.FOREIGN}
         for name, value in foreign.items():
@@ -80,7 +97,9 @@ class Configuration(_Base):
         if any(notes):
             logger.warning("Without effect: %s.", "; ".join(note for note in notes if note))
         made = handler(settings)
-        made._foreign = foreign
+        made._foreign = {
+            name: value for name, value in foreign.items() if value != cls.FOREIGN[name].default
+        }
         return made
 
     @classmethod
@@ -88,11 +107,13 @@ class Configuration(_Base):
         """Settings by field name.
 
         Raises:
-            UsageError: One is given under two names.
+            UsageError: One is given under two names, with two values.
         """
         read: dict[str, str] = {}
         for name in settings:
             field = cls.OTHER_NAMES.get(name, name)
+            if field in read and settings[read[field]] == settings[name]:
+                continue
             if field in read:
                 raise UsageError(f"{read[field]} and {name} are one setting: give one of them.")
             read[field] = name

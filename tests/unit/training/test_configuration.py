@@ -77,8 +77,9 @@ def test_another_name_of_a_field_is_the_field() -> None:
         assigned = GRPOConfig()
         setattr(assigned, name, value)
         assert getattr(assigned, field) == value
+        assert getattr(GRPOConfig(**{field: value, name: value}), field) == value
         with pytest.raises(UsageError, match="one setting: give one of them"):
-            GRPOConfig(**{field: value, name: value})
+            GRPOConfig(**{field: getattr(GRPOConfig(), field), name: value})
 
 
 @pytest.mark.contract(1)
