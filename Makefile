@@ -28,9 +28,11 @@ templates: export OMP_NUM_THREADS = 1
 templates: $(VENV)/.development
 	$(BIN)/python -m pytest tests/templates -n 2 -q
 
-# Environments in processes and virtual environments of their own.
+# Environments in processes and virtual environments of their own. Without Chromium, or without a
+# package index, tests are skipped and say so.
 worlds: export OMP_NUM_THREADS = 1
 worlds: $(VENV)/.development
+	-$(BIN)/corral install browser
 	$(BIN)/python -m pytest tests/worlds -n 2 -q
 
 # Runs of two processes: each starts torch anew, several times.

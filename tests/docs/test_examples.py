@@ -19,6 +19,7 @@ from corral.cli.main import app
 from corral.evaluation import Evaluation
 from corral.serve.ports import free_port
 from corral.serve.scaffold import scaffold
+from corral.worlds import find_world
 from support.docs_blocks import ROOT, Block, blocks, inline_commands
 from support.served_command import environment, serving
 from support.tiny_models import save_tiny_model
@@ -163,6 +164,8 @@ def run_corral(arguments: list[str]) -> None:
         port = free_port()
         with serving(["corral", "serve", *rest, "--port", str(port)], port):
             pass
+    elif name == "install" and "--list" not in rest:
+        assert find_world(rest[0]).needs is not None  # installing takes a network and minutes
     elif name == "push":
         assert "--dry-run" in rest  # nothing of a test is ever sent
         os.chdir(scaffold("demo", parent=Path.cwd()).folder)

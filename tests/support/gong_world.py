@@ -73,6 +73,13 @@ def solver(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
     return PolicyAction(tool="strike", arguments={"force": force})
 
 
+def random_player(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
+    """A player that strikes anyhow."""
+    if env.done:
+        return None
+    return PolicyAction(tool="strike", arguments={"force": rng.randint(1, 9)})
+
+
 WORLD = World(
     name="gong",
     summary="Strike a gong just right.",
@@ -80,6 +87,6 @@ WORLD = World(
     tasks=tasks,
     evaluation_tasks=lambda count: tasks(0, count),
     is_win=lambda env: env.won,
-    policies={"solver": solver},
+    policies={"random": random_player, "solver": solver},
     needs=Needs(requirements=(str(PACKAGE),), modules=("gong",), size_mb=80, max_sessions=4),
 )

@@ -1,6 +1,7 @@
 """A world in a virtual environment of its own: played as if it were here, and gone with the run."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -10,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from corral.cli.main import app
 from corral.env import prepare
 from corral.errors import InfrastructureFault
 from corral.hosting import (
@@ -54,6 +58,45 @@ def test_a_game_is_the_same_there_and_here(worlds_home: Path, request: pytest.Fi
     assert games(here) == there
     assert {game["won"] for game in there} == {True, False}
     assert prepare(here.factory).tools.schemas == schemas
+
+
+RECIPE: dict[str, Any] = {
+    "name": "gongs",
+    "environment": SPEC,
+    "model": {"kind": "scratch", "hidden_size": 32, "layers": 1, "heads": 2},
+    "grpo": {
+        "tasks": 4,
+        "train": {
+            "max_steps": 1,
+            "num_generations": 2,
+            "per_device_train_batch_size": 4,
+            "max_completion_length": 16,
+            "stop_when_done": True,
+        },
+    },
+    "evaluation": {"games": 1},
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:torch.*")
+def test_a_recipe_comes_to_the_same_there_and_here(
+    worlds_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gongs.yaml").write_text(yaml.safe_dump(RECIPE))
+    there = trained("there")
+    request.getfixturevalue("gong_importable")
+    assert trained("here") == there
+    assert [stage["name"] for stage in there] == ["base", "grpo"]
+
+
+def trained(folder: str) -> list[dict[str, Any]]:
+    ran = CliRunner().invoke(app, ["train", "gongs.yaml", "--output", folder, "--json"])
+    assert ran.exit_code == 0, f"{ran.output}\n{ran.exception!r}"
+    return [{**stage, "seconds": None} for stage in json.loads(ran.stdout)["stages"]]
 
 
 def test_it_has_the_packages_that_clash_with_ours(worlds_home: Path):

@@ -65,7 +65,7 @@ def install(world: World | str, *, tell: Tell = lambda _: None) -> Installed:
         installed = installed_at(folder)
         if installed is not None:
             return installed
-        python = find_python(needs.python, needed_by=found.name)
+        python = find_python(needs.python, needs.newest_python, needed_by=found.name)
         draft = draft_of(folder)
         try:
             _build(found.name, needs, draft, python, tell)

@@ -12,41 +12,47 @@ from corral.errors import UsageError
 
 Version = tuple[int, int]
 
+OLDEST: Version = (3, 11)
+"""Corral's own."""
 _NEWEST_MINOR = 30
 """Up to which ``python3.N`` is looked for."""
 
 
-def find_python(oldest: Version | None, *, needed_by: str) -> str:
-    """A Python that is ``oldest`` or newer: the running one, or else the oldest that will do.
+def find_python(oldest: Version | None, newest: Version | None, *, needed_by: str) -> str:
+    """A Python from ``oldest`` to ``newest``: the running one, or else the oldest that will do.
 
     Looked for as ``pythonX.Y`` on ``PATH``, and among the versions of pyenv.
 
     Args:
+        oldest: None for that of Corral.
+        newest: None for any.
         needed_by: Who wants it; named in the error.
 
     Raises:
         UsageError: There is none.
     """
-    if oldest is None or sys.version_info[:2] >= oldest:
+    first = max(oldest or OLDEST, OLDEST)
+    last = newest or (first[0], _NEWEST_MINOR)
+    if first <= sys.version_info[:2] <= last:
         return sys.executable
-    for place in _candidates(oldest):
-        if _version(place) >= oldest:
+    for place in _candidates(first, last):
+        if first <= _version(place) <= last:
             return place
-    wanted, running = _shown(oldest), _shown(sys.version_info[:2])
+    wanted = _shown(first) + (f" to {_shown(last)}" if newest else " or newer")
     raise UsageError(
-        f"{needed_by} needs Python {wanted} or newer. This is Python {running}, and no python"
-        f"{wanted} or newer was found on PATH or in pyenv. Install one, such as with: "
-        f"pyenv install {wanted}"
+        f"{needed_by} needs Python {wanted}. This is Python {_shown(sys.version_info[:2])}, and no "
+        f"other was found on PATH or in pyenv. Install one, such as with: "
+        f"pyenv install {_shown(newest or first)}"
     )
 
 
-def _candidates(oldest: Version) -> Iterator[str]:
-    major, minor = oldest
-    for newer in range(minor, _NEWEST_MINOR):
-        found = shutil.which(f"python{major}.{newer}")
+def _candidates(first: Version, last: Version) -> Iterator[str]:
+    for minor in range(first[1], last[1] + 1):
+        name = f"{first[0]}.{minor}"
+        found = shutil.which(f"python{name}")
         if found:
             yield found
-        yield from _of_pyenv(f"{major}.{newer}")
+        yield from _of_pyenv(name)
 
 
 def _of_pyenv(version: str) -> list[str]:

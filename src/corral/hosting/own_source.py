@@ -1,12 +1,17 @@
 """Where the running Corral was installed from, so that it can be installed again elsewhere."""
 
 import json
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from corral.errors import UsageError
+
+
+def own_dependencies() -> tuple[str, ...]:
+    """What the running Corral itself depends on, which an edited source changes unnoticed."""
+    return tuple(sorted(text for text in _own().requires or () if "extra ==" not in text))
 
 
 def own_requirement() -> tuple[str, ...]:
@@ -15,13 +20,7 @@ def own_requirement() -> tuple[str, ...]:
     Raises:
         UsageError: It was not installed at all.
     """
-    try:
-        own = distribution("corral")
-    except PackageNotFoundError:
-        raise UsageError(
-            "Corral itself is not installed here, so it cannot be installed into a world's "
-            "virtual environment. Install it: pip install --editable PATH"
-        ) from None
+    own = _own()
     told = own.read_text("direct_url.json")
     return requirement_of(json.loads(told)) if told else (f"corral=={own.version}",)
 
@@ -36,3 +35,13 @@ def requirement_of(direct_url: dict[str, Any]) -> tuple[str, ...]:
         return (f"corral @ {url}",)
     folder = url2pathname(urlsplit(url).path)
     return ("--editable", folder) if direct_url["dir_info"].get("editable") else (folder,)
+
+
+def _own() -> Distribution:
+    try:
+        return distribution("corral")
+    except PackageNotFoundError:
+        raise UsageError(
+            "Corral itself is not installed here, so it cannot be installed into a world's "
+            "virtual environment. Install it: pip install --editable PATH"
+        ) from None

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from corral.errors import UsageError
-from corral.hosting.own_source import own_requirement
+from corral.hosting.own_source import own_dependencies, own_requirement
 from corral.worlds.needs import Needs
 
 HOME_VARIABLE = "CORRAL_HOME"
@@ -61,7 +61,9 @@ def all_requirements(needs: Needs) -> tuple[str, ...]:
 
 def place_of(name: str, needs: Needs) -> Path:
     """The folder for a world's environment; other requirements or Corrals have others."""
-    content = json.dumps([all_requirements(needs), needs.python])
+    content = json.dumps(
+        [all_requirements(needs), own_dependencies(), needs.python, needs.newest_python]
+    )
     digest = sha256(content.encode()).hexdigest()[:_HASH_LETTERS]
     return worlds_folder() / f"{_file_name(name)}-{digest}"
 

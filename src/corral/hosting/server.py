@@ -85,6 +85,7 @@ class _Server:
         command = [self._hosted.python, "-m", "corral.cli.main", "serve", self._hosted.world]
         command += ["--host", "127.0.0.1", "--port", "{port}", "--mode", "simulation"]
         command += ["--max-sessions", str(self._hosted.max_sessions)]
+        command += ["--debug"]  # nobody but us is told what went wrong there
         process = LocalProcess(
             command,
             port=self._port,

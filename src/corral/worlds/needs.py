@@ -27,6 +27,8 @@ class Needs:
     """About how large the virtual environment becomes; told before it is made."""
     python: tuple[int, int] | None = None
     """The oldest Python that will do, where Corral's own oldest will not."""
+    newest_python: tuple[int, int] | None = None
+    """The newest Python that will do, where a package is not built for later ones."""
     max_sessions: int = 64
     """Environments that a server of it bears at a time; further ones wait."""
     system_problem: Callable[[], str | None] = _no_problem

@@ -7,7 +7,7 @@ from typing import Any, cast
 from corral.env.lifecycle import prepare
 from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import catch, echo, guess_number, multi_env, openspiel, sudoku, wordle
+from corral.worlds import browser, catch, echo, guess_number, multi_env, openspiel, sudoku, wordle
 from corral.worlds.entry_points import added_names, added_world
 from corral.worlds.policy import random_caller
 from corral.worlds.world import Row, TaskSource, World
@@ -15,6 +15,7 @@ from corral.worlds.world import Row, TaskSource, World
 WORLDS: dict[str, World] = {
     world.name: world
     for world in (
+        browser.WORLD,
         catch.WORLD,
         echo.WORLD,
         guess_number.WORLD,

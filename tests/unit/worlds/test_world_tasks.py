@@ -2,9 +2,11 @@ from collections import Counter
 
 import pytest
 
+from corral.env import check_reset_columns
 from corral.errors import UsageError
 from corral.worlds import WORLDS, wordle
 from corral.worlds.tasks import draw_in_passes, spread
+from support.worlds_here import WORLDS_HERE
 
 EVERY_WORLD = pytest.mark.parametrize("name", sorted(WORLDS))
 
@@ -23,9 +25,13 @@ def test_evaluation_rows_are_fixed(name: str):
 
 @EVERY_WORLD
 def test_rows_have_a_prompt_and_reset_takes_them(name: str):
-    for row in WORLDS[name].tasks(0, 5):
+    world = WORLDS[name]
+    for row in world.tasks(0, 5):
         assert isinstance(row["prompt"], str)
-        WORLDS[name].factory().reset(**row)
+        env = world.factory()
+        check_reset_columns(env, row)
+        if name in WORLDS_HERE:
+            env.reset(**row)
 
 
 def test_wordle_deals_every_secret_before_repeating_one():

@@ -5,7 +5,7 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, ClassVar, cast
 
 from pydantic_core import to_jsonable_python
@@ -51,11 +51,19 @@ class OwnProcess:
             reset_timeout_s: How long starting the process, and each ``reset`` in it, may take.
         """
         self._spec = _spec_of(environment_class)
-        self._class = _class_of(environment_class, self._spec, call_timeout_s, reset_timeout_s)
+        self._environment_class = environment_class
+        self._call_timeout_s = call_timeout_s
+        self._reset_timeout_s = reset_timeout_s
 
     def __call__(self) -> Any:
         """Make an environment."""
         return self._class()
+
+    @cached_property
+    def _class(self) -> type["ProcessEnvironment"]:
+        return _class_of(
+            self._environment_class, self._spec, self._call_timeout_s, self._reset_timeout_s
+        )
 
     def __repr__(self) -> str:
         return f"OwnProcess({self._spec!r})"

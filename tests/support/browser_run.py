@@ -1,0 +1,53 @@
+"""Plays 20 browser episodes, six at a time, and says what ran meanwhile: one JSON object."""
+
+import asyncio
+import json
+import os
+import random
+import sys
+from typing import Any
+
+from corral.hosting import find_environment
+from support.process_table import descendants, listening_ports
+
+EPISODES = 20
+AT_A_TIME = 6
+
+
+async def main() -> None:
+    """Play, look at the processes when the last episode is over, and print."""
+    world = find_environment("browser", max_sessions=AT_A_TIME)
+    room = asyncio.Semaphore(AT_A_TIME)
+    lock = asyncio.Lock()
+    seen: dict[str, Any] = {"pids": set(), "ports": set()}
+
+    async def play(row: dict[str, Any]) -> bool:
+        async with room:
+            async with lock:  # the first one starts the server
+                env = world.factory()
+            text = await env.reset(**row)
+            while (action := world.policy("solver")(env, text, random.Random(0))) is not None:
+                text = await getattr(env, action.tool)(**action.arguments)
+            below = descendants(os.getpid())
+            seen["pids"] |= set(below)
+            seen["ports"] |= listening_ports(set(below))
+            assert await env.get_reward() == float(env.won)
+            await env.close()
+            return env.won
+
+    rows = world.evaluation_tasks(EPISODES)
+    won = await asyncio.gather(*map(play, rows))
+    left = descendants(os.getpid())
+    told = {
+        "won": sum(won),
+        "lost": [row["task"] for row, is_won in zip(rows, won, strict=True) if not is_won],
+        "pids": sorted(seen["pids"]),
+        "ports": sorted(seen["ports"]),
+        "left": len(left),
+        "zombies": [pid for pid, state in left.items() if state == "Z"],
+    }
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
