@@ -101,6 +101,31 @@ def test_saved_episodes_keep_their_images_as_files(tmp_path: Path) -> None:
     assert Image.open(path.parent / shown[0]).tobytes() == original.tobytes()  # type: ignore[union-attr]
 
 
+def test_pictures_of_a_table_are_decoded_row_by_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    decoded: list[Any] = []
+    decode = datasets.Image.decode_example
+
+    def watched(self: Any, *given: Any, **options: Any) -> Any:
+        decoded.append(self)
+        return decode(self, *given, **options)
+
+    monkeypatch.setattr(datasets.Image, "decode_example", watched)
+    model, processor = tiny_vlm("llava")
+    run = GRPOTrainer(
+        model=model,
+        reward_funcs=lambda image, **_: [float(one.size[0]) for one in image],
+        processing_class=processor,
+        args=GRPOConfig(output_dir=str(tmp_path), **(SHORT | {"max_steps": 1})),
+        train_dataset=datasets.Dataset.from_list(ROWS),
+    )
+    run.train()
+    run.end()
+    assert 0 < len(decoded) <= 3  # one at the start, and a generation's two
+
+
 def test_a_model_folder_trains_with_its_own_processor(tmp_path: Path) -> None:
     model, processor = tiny_vlm("llava")
     model.save_pretrained(tmp_path / "model")

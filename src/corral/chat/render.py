@@ -155,11 +155,22 @@ def plain_content(content: object) -> object:
 
 
 def _without_pictures(content: object) -> object:
-    """Content as a template needs it: it asks where an image stands, and never looks at it."""
+    """Content as a template needs it: it asks where an image stands, and never looks at it.
+
+    Tables put None under ``image`` in blocks of text, which some templates take for an image.
+    """
     if not isinstance(content, list):
         return content
-    blocks = cast("list[Any]", content)
-    return [{"type": "image"} if is_image_block(block) else block for block in blocks]
+    return [_plain_block(block) for block in cast("list[Any]", content)]
+
+
+def _plain_block(block: Any) -> Any:
+    if not isinstance(block, Mapping):
+        return block
+    fields = cast("Mapping[str, Any]", block)
+    if is_image_block(fields):
+        return {"type": "image"}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _wrap_contents(messages: Sequence[dict[str, Any]]) -> None:

@@ -8,9 +8,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from corral.errors import UsageError, require
+from corral.training.picture_table import PictureTable
 from corral.training.raw_rows import without_holes
 
 Row = Mapping[str, Any]
@@ -28,34 +29,6 @@ class RowStream:
     def __iter__(self) -> Iterator[Row]:
         for index, row in enumerate(self.source):
             yield _checked(without_holes(row), self.name, index)
-
-
-@dataclass(frozen=True, slots=True)
-class PictureTable(Sequence[Row]):
-    """Rows of a table with pictures, which are decoded when a row is read: all fill no memory."""
-
-    table: Any
-    order: Sequence[int]
-    """Which rows of the table these are."""
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> "PictureTable": ...
-    def __getitem__(self, index: int | slice) -> "Row | PictureTable":
-        if isinstance(index, slice):
-            return PictureTable(self.table, self.order[index])
-        return without_holes(self.table[self.order[index]])
-
-
-def reordered(rows: Sequence[Row], order: Sequence[int]) -> Sequence[Row]:
-    """The rows at these places."""
-    if isinstance(rows, PictureTable):
-        return PictureTable(rows.table, [rows.order[place] for place in order])
-    return [rows[place] for place in order]
 
 
 def open_rows(
@@ -85,8 +58,9 @@ def open_rows(
         raise UsageError(f"{name} is a mapping, with {splits}: give one of them.")
     if hasattr(found, "__len__") and hasattr(found, "__getitem__"):
         is_table = hasattr(found, "features")
-        if is_table and _has_pictures(found.features):
-            return PictureTable(found, range(len(found)))
+        pictures = PictureTable.of(found, without_holes)
+        if pictures is not None:
+            return pictures
         rows = [found[index] for index in range(len(found))]
         rows = [without_holes(row) for row in rows] if is_table else rows
         return [_checked(row, name, index) for index, row in enumerate(rows)]
@@ -97,16 +71,6 @@ def open_rows(
             )
         return RowStream(found, name)
     raise UsageError(f"{name} is a {type(source).__name__}. {_FORMS}.")
-
-
-def _has_pictures(feature: Any) -> bool:
-    """Whether a type of a table of ``datasets`` is one of pictures, or has one within."""
-    if isinstance(feature, Mapping):
-        return any(map(_has_pictures, feature.values()))
-    if isinstance(feature, list):
-        return any(map(_has_pictures, feature))
-    inner = getattr(feature, "feature", None)
-    return type(feature).__name__ == "Image" or (inner is not None and _has_pictures(inner))
 
 
 def _checked(row: Any, name: str, index: int) -> Row:

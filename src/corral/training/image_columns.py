@@ -1,5 +1,6 @@
 """The columns ``image`` and ``images`` of a data set: pictures that belong to a row's prompt."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, cast
@@ -7,6 +8,8 @@ from typing import Any, cast
 from corral.errors import UsageError
 from corral.records import Message
 from corral.records.images import is_image_block, is_picture
+
+logger = logging.getLogger(__name__)
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp")
 _URLS = ("data:image/", "file://", "http://", "https://")
@@ -21,6 +24,21 @@ def images_of(row: Mapping[str, Any]) -> list[Any]:
     several = row.get("images")
     given = [*(several if isinstance(several, list | tuple) else [several]), row.get("image")]
     return [value for value in given if _is_picture(value)]
+
+
+def tell_of_other_values(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Say that the first row has a column for pictures with something else in it."""
+    first = rows[0] if rows else {}
+    for name in ("image", "images"):
+        values = first.get(name)
+        listed = values if isinstance(values, list | tuple) else [values]
+        other = next((one for one in listed if one is not None and not _is_picture(one)), None)
+        if other is not None:
+            logger.warning(
+                "The column %r has %.60r, which is no picture and so not shown to the model: give "
+                "PIL images, bytes, data URLs or paths that end in %s.",
+                *(name, other, ", ".join(_SUFFIXES)),
+            )
 
 
 def with_images(messages: Sequence[Message], pictures: Sequence[Any]) -> list[Message]:

@@ -17,7 +17,7 @@ from corral.engines.torch_engine.forward import evaluation_mode
 from corral.errors import UsageError, require
 from corral.records import Message, Sample, Sampled, SamplingParams
 from corral.rollout.blocking import run_blocking
-from corral.training.image_columns import refuse_images
+from corral.training.image_columns import refuse_images, tell_of_other_values
 from corral.training.optimization import OptimizationConfig
 
 # Far above the rounding of bfloat16 logits, far below the effect of a wrong position or mask.
@@ -42,6 +42,7 @@ def check_images(
     if chat.images is None:
         refuse_images(rows, model)
         return
+    tell_of_other_values(rows)
     if config.packing:
         raise UsageError(
             "packing=True lays rows behind each other, where the positions of images would be "

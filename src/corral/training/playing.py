@@ -117,7 +117,7 @@ def task_source(
 
 def _rows_to_play(
     dataset: Any, kinds: Mapping[str | None, EnvironmentKind], args: GRPOConfig
-) -> list[Any]:
+) -> Sequence[Any]:
     """The rows of the data set; without one, what lets a single environment bring the task."""
     if dataset is not None:
         return rows_of(dataset)

@@ -10,7 +10,8 @@ from corral.errors import UsageError
 from corral.records import Sample
 from corral.rollout.seeds import shuffled
 from corral.training.blocks import Block, pack_blocks
-from corral.training.data_files import PictureTable, Row, RowStream, reordered
+from corral.training.data_files import Row, RowStream
+from corral.training.picture_table import PictureTable, reordered
 from corral.training.sft_config import SFTConfig
 from corral.training.sft_images import check_images
 from corral.training.token_rows import RowEncoder, TokenRow

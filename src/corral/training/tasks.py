@@ -10,6 +10,7 @@ from corral.errors import UsageError, WrongTypeError
 from corral.records import Message, Task
 from corral.rollout.seeds import derive
 from corral.training.image_columns import images_of, with_images
+from corral.training.picture_table import PictureTable
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +38,9 @@ class TaskSource:
         if not rows:
             raise UsageError("train_dataset has no rows: give at least one task.")
         repeats = -(-per_generation // len(rows)) if len(rows) < per_generation else 1
-        self._rows = list(rows) * repeats
-        self._distinct = len(rows)
+        self.known_rows = rows
+        """The rows, each once."""
+        self._count = len(rows) * repeats
         self._per_generation = per_generation
         self._seed = seed
         self._is_shuffled = is_shuffled
@@ -46,14 +48,9 @@ class TaskSource:
         self._generator = torch.Generator().manual_seed(seed if order_seed is None else order_seed)
 
     @property
-    def known_rows(self) -> Sequence[Mapping[str, Any]]:
-        """The rows, each once."""
-        return self._rows[: self._distinct]
-
-    @property
     def generations_per_epoch(self) -> int:
         """Whole chunks in one pass over the data."""
-        return len(self._rows) // self._per_generation
+        return self._count // self._per_generation
 
     def tasks(self, generation: int) -> list[Task]:
         """The tasks that generation number ``generation`` (from 0) plays."""
@@ -62,8 +59,8 @@ class TaskSource:
         picked = self._order(epoch)[start : start + self._per_generation]
         return [
             task_from_row(
-                self._rows[position],
-                index=position % self._distinct,
+                self.known_rows[position % len(self.known_rows)],
+                index=position % len(self.known_rows),
                 seed=derive(self._seed, "generation", generation, place),
             )
             for place, position in enumerate(picked)
@@ -71,9 +68,9 @@ class TaskSource:
 
     def _order(self, epoch: int) -> list[int]:
         if not self._is_shuffled:
-            return list(range(len(self._rows)))
+            return list(range(self._count))
         while len(self._orders) <= epoch:
-            permutation = torch.randperm(len(self._rows), generator=self._generator)
+            permutation = torch.randperm(self._count, generator=self._generator)
             self._orders.append(permutation.tolist())
         return self._orders[epoch]
 
@@ -122,8 +119,9 @@ def _check_message(message: Mapping[str, Any], place: int) -> None:
         )
 
 
-def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Any]:
-    """The rows of a list or of a map-style dataset, as they are.
+def rows_of(dataset: object, *, name: str = "train_dataset") -> Sequence[Any]:
+    """The rows of a list or of a map-style dataset, as they are; of a table with pictures, as they
+    are read.
 
     Raises:
         WrongTypeError: The data is neither.
@@ -138,6 +136,9 @@ def rows_of(dataset: object, *, name: str = "train_dataset") -> list[Any]:
             f"{name} is a {type(dataset).__name__}: give a list of dicts or a map-style "
             "dataset (something with len() and integer indexing)."
         )
+    table = PictureTable.of(dataset)
+    if table is not None:
+        return table
     return [dataset[index] for index in range(len(dataset))]  # type: ignore[arg-type,index]
 
 
@@ -145,6 +146,7 @@ def check_rows(
     rows: Sequence[Any], environments: Collection[str | None], *, name: str = "train_dataset"
 ) -> None:
     """Check before anything is played that each row says what to play; see :func:`check_row`."""
+    rows = rows.without_columns() if isinstance(rows, PictureTable) else rows
     for index, row in enumerate(rows):
         check_row(row, index, environments, name=name)
     likely = next((column for column in _LIKELY_PROMPTS if rows and column in rows[0]), None)

@@ -73,6 +73,15 @@ def test_a_conversation_without_tools_uses_the_template_of_the_model(family: str
     assert "unheard" in chat.renderer.tokenizer.decode(encoded.ids)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_table_puts_into_blocks_of_text_is_no_image(family: str) -> None:
+    chat = format_of(family)
+    plain = message("user", 1, text="Look.")
+    text, shown = plain["content"]
+    holes = {**plain, "content": [{**text, "image": None}, {**shown, "text": None}]}
+    assert chat.prompt(chat.loaded([holes])).ids == chat.prompt(chat.loaded([plain])).ids
+
+
 def test_equal_pictures_are_processed_once() -> None:
     chat = format_of("llava")
     first, second = (chat.prompt(chat.loaded([message("user", 1)])) for _ in range(2))

@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 
 from corral.errors import UsageError
-from corral.training.image_columns import images_of, refuse_images, with_images
+from corral.training.image_columns import (
+    images_of,
+    refuse_images,
+    tell_of_other_values,
+    with_images,
+)
 from corral.training.tasks import task_from_row
 from support.gallery import picture
 
@@ -21,6 +26,7 @@ PICTURE = picture(1)
         "folder/one.PNG",
         Path("folder/one.jpg"),
         "data:image/png;base64,AAAA",
+        "https://example.com/picture?id=1",
         {"bytes": b"bytes", "path": None},
         {"bytes": None, "path": "one.webp"},
     ],
@@ -34,6 +40,13 @@ def test_pictures_are_found_in_both_columns(value: Any) -> None:
 def test_other_values_in_a_column_of_that_name_are_data(value: Any) -> None:
     assert images_of({"image": value, "images": None}) == []
     refuse_images([{"image": value}], model=None)
+
+
+def test_other_values_in_a_column_for_pictures_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    tell_of_other_values([{"image": PICTURE, "images": [PICTURE, None]}, {"image": "a name"}])
+    assert not caplog.text
+    tell_of_other_values([{"images": [PICTURE, "/data/0001"]}])
+    assert "The column 'images' has '/data/0001', which is no picture" in caplog.text
 
 
 def test_pictures_stand_before_the_text_of_the_first_user_message() -> None:
