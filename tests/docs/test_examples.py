@@ -23,6 +23,7 @@ from corral.worlds import find_world
 from support.docs_blocks import ROOT, Block, blocks, inline_commands
 from support.served_command import environment, serving
 from support.tiny_models import save_tiny_model
+from support.tiny_vlms import tiny_vlm
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -40,6 +41,9 @@ SHORTER_OPTIONS = {"eval": ["--games", "2"]}
 
 SERVED_URL = "http://127.0.0.1:8000"
 """Where the pages say that guess_number is served; replaced by where it is."""
+
+VISION_MODEL = "path-to-a-vision-model"
+"""What the pages call a folder with a model that reads images."""
 
 BLOCKS = blocks()
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -59,6 +63,15 @@ def of_rows() -> list[Block]:
 def tiny_model(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     return save_tiny_model(folder, num_hidden_layers=1, max_position_embeddings=640)
+
+
+@pytest.fixture(scope="module")
+def vision_model(tmp_path_factory) -> Path:
+    """A folder with a model that reads images, and its processor."""
+    folder = tmp_path_factory.mktemp("vision-model")
+    for part in tiny_vlm("llava"):
+        part.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +126,8 @@ def test_a_python_block_runs(block: Block, workplace: Path, request: pytest.Fixt
     source = block.text
     if SERVED_URL in source:
         source = source.replace(SERVED_URL, request.getfixturevalue("served_url"))
+    if VISION_MODEL in source:
+        (workplace / VISION_MODEL).symlink_to(request.getfixturevalue("vision_model"))
     for text, shorter in SHORTER.items():
         source = source.replace(text, shorter)
     exec(compile(source, str(block), "exec"), {"__name__": "example"})

@@ -89,6 +89,7 @@ OPEN = ToolCall(name="open", arguments={"page": 5})
 
 
 @pytest.mark.contract(23)
+@pytest.mark.report("P081")
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_result_with_images_that_does_not_fit_is_rolled_back_whole(family: str) -> None:
     whole = play(family, OPEN)

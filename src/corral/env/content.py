@@ -25,11 +25,13 @@ def with_blocks(value: Any) -> Any:
     """Content blocks for a picture, and for a list that has one among texts and blocks; what has
     no picture stays as it is.
 
+    Pictures are copied: an environment may go on painting on the same canvas.
+
     Raises:
         TypeError: A list has a picture, and something that is neither text nor a block.
     """
     if is_picture(value):
-        return [{"type": "image", "image": value}]
+        return [_block(value)]
     if not isinstance(value, list | tuple):
         return value
     items = list(cast("list[Any] | tuple[Any, ...]", value))
@@ -76,7 +78,7 @@ def _source(value: Any) -> Any:
     if isinstance(value, str | Path) and _is_file(value):
         # Opened, so that nothing but an image ever leaves in this way.
         return _url(_png(images.open(value)))
-    return _url(_png(images.fromarray(value))) if hasattr(value, "__array_interface__") else value
+    return _url(_png(images.fromarray(value))) if _is_canvas(value) else value
 
 
 def _is_file(name: str | Path) -> bool:
@@ -100,12 +102,20 @@ def _block(item: Any) -> Any:
     if isinstance(item, str):
         return {"type": "text", "text": item}
     if is_picture(item):
-        return {"type": "image", "image": item}
+        return {"type": "image", "image": item.copy()}
+    if is_image_block(item):
+        return {
+            key: source.copy() if _is_canvas(source) else source for key, source in item.items()
+        }
     if _is_block(item):
         return item
     raise TypeError(
         f"A list with a picture has {item!r:.60} in it: give pictures, texts and content blocks."
     )
+
+
+def _is_canvas(source: Any) -> bool:
+    return is_picture(source) or hasattr(source, "__array_interface__")
 
 
 def _is_block(value: object) -> bool:

@@ -15,6 +15,7 @@ TEXT = {"type": "text", "text": "a"}
 BLOCK = {"type": "image", "image": PICTURE}
 
 
+@pytest.mark.report("P082")
 @pytest.mark.parametrize(
     ("value", "content"),
     [
@@ -58,6 +59,38 @@ async def test_environments_may_return_the_picture_itself() -> None:
     assert await call_reset(Painter(["a", PICTURE]), {}) == [TEXT, BLOCK]
     result = await prepare(Painter).tools.bind(Painter()).call("paint", {})
     assert result.content == [BLOCK]
+
+
+class Canvas:
+    """Paints on one picture, or on one array."""
+
+    def reset(self, kind: str = "picture", **row: Any) -> list[Any]:
+        plain = PICTURE.copy()
+        self.canvas: Any = plain if kind == "picture" else np.asarray(plain).copy()
+        return [{"type": "image", "image": self.canvas}]
+
+    def paint(self, red: int) -> list[Any]:
+        """Paint a corner.
+
+        Args:
+            red: How red.
+        """
+        if isinstance(self.canvas, np.ndarray):
+            self.canvas[0, 0] = (red, 0, 0)
+        else:
+            self.canvas.putpixel((0, 0), (red, 0, 0))
+        return [{"type": "image", "image": self.canvas}]
+
+
+@pytest.mark.parametrize("kind", ["picture", "array"])
+async def test_two_calls_of_a_turn_each_show_the_canvas_as_it_was(kind: str) -> None:
+    canvas = Canvas()
+    shown = [await call_reset(canvas, {"kind": kind})]
+    tools = prepare(Canvas).tools.bind(canvas)
+    shown += [(await tools.call("paint", {"red": red})).content for red in (1, 2)]
+    messages = loaded([{"role": "tool", "content": content} for content in shown])  # type: ignore[typeddict-item]
+    pixels = [message["content"][0]["image"].getpixel((0, 0)) for message in messages]
+    assert pixels == [PICTURE.getpixel((0, 0)), (1, 0, 0), (2, 0, 0)]
 
 
 def test_pictures_survive_json(tmp_path: Path) -> None:
