@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from corral.chat.probe import probe_call, probe_result, probe_value
@@ -13,6 +14,12 @@ from corral.chat.turn import Opening, turn_text
 from corral.chat.turn_end import TurnEnd
 from corral.errors import TemplateError
 from corral.records import Message
+
+LONG = 24
+"""Turns of the longer conversations: a template may forget what is some messages back."""
+
+_ASKED: Sequence[Message] = ({"role": "user", "content": "dummy"},)
+_WITH_SYSTEM: Sequence[Message] = ({"role": "system", "content": "dummy"}, *_ASKED)
 
 
 def prove_prefix_extension(
@@ -26,13 +33,15 @@ def prove_prefix_extension(
 
     Two things must hold. Apart from reasoning, which many templates drop from history, the
     appended text is the rendered text. And at each boundary between a sampled turn and what
-    follows it, the appended ids are the ids of the rendered text.
+    follows it, the appended ids are the ids of the rendered text. The first must hold of long
+    conversations, too, of those with a system message and of those with several calls a turn,
+    where the template has a place for them.
 
     Raises:
         TemplateError: They differ; the message shows the first differing tokens.
     """
     tokenizer = renderer.tokenizer
-    messages: list[Message] = [{"role": "user", "content": "dummy"}]
+    messages: list[Message] = [*_ASKED]
     appended = renderer.text(messages, tools=tools, opens_turn=True)
     for turn in range(2):
         said = _said(opening, turn)
@@ -55,6 +64,12 @@ def prove_prefix_extension(
                 f"{difference}."
             )
 
+    written = _Appended(renderer, opening, turn_end, suffixes, tools)
+    written.compare_long(_ASKED, calls=1)
+    if not written.compare_long(_WITH_SYSTEM, calls=2):
+        written.compare_long(_WITH_SYSTEM, calls=1)
+        written.compare_long(_ASKED, calls=2)
+
 
 def without_thoughts(text: str, reasoning: tuple[str, str] = (THINK_OPEN, THINK_CLOSE)) -> str:
     """A conversation without its reasoning, which many templates drop from history.
@@ -63,6 +78,46 @@ def without_thoughts(text: str, reasoning: tuple[str, str] = (THINK_OPEN, THINK_
     """
     opens, closes = map(re.escape, reasoning)
     return re.sub(rf"(?:{opens}.*?)?{closes}\n*", "", text, flags=re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Appended:
+    """Conversations made by appending."""
+
+    renderer: Renderer
+    opening: Opening
+    turn_end: TurnEnd
+    suffixes: SuffixRenderer
+    tools: Sequence[dict[str, Any]]
+
+    def compare_long(self, asked: Sequence[Message], *, calls: int) -> bool:
+        """Compare a conversation of ``LONG`` alike turns, each with so many calls.
+
+        Returns:
+            Whether the template has a place for such a conversation.
+        """
+        said = _said(self.opening, 0)
+        said["tool_calls"] = [probe_call(turn)["tool_calls"][0] for turn in range(calls)]
+        heard = [probe_result(turn) for turn in range(calls)]
+        try:
+            whole = self._rendered([*asked, *[said, *heard] * LONG])
+            appended = self._rendered(asked)
+            suffix = self.suffixes.text(heard, assistant=said)
+            turns = [self._turn(said, after=text) for text in (appended, suffix)]
+        except TemplateError:
+            return False
+        if not all(probe_value(turn) in turns[0] for turn in range(calls)):
+            return False  # the template writes the first call only
+        appended += turns[0] + suffix + (turns[1] + suffix) * (LONG - 1)
+        _compare_text(self.renderer, whole, appended, self.opening.reasoning)
+        return True
+
+    def _rendered(self, messages: Sequence[Message]) -> str:
+        return self.renderer.text(messages, tools=self.tools, opens_turn=True)
+
+    def _turn(self, said: Message, *, after: str) -> str:
+        is_thinking = self.opening.opens_thinking_after(after)
+        return turn_text(self.renderer, self.opening, self.turn_end, said, is_thinking=is_thinking)
 
 
 def _said(opening: Opening, turn: int) -> Message:

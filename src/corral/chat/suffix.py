@@ -90,8 +90,9 @@ class SuffixRenderer:
                 )
             pieces.append(before)
         pieces.append(text)
-        for extra in (_AWKWARD, "{" + _AWKWARD + "}"):
-            awkward = [extra + content + extra for content in plain]
+        wrapped = [(_AWKWARD, _AWKWARD), ("{" + _AWKWARD, _AWKWARD + "}"), ("", " long" * 4000)]
+        tries = [[before + content + after for content in plain] for before, after in wrapped]
+        for awkward in ([""] * len(plain), *tries):
             expected = pieces[0] + "".join(
                 content + piece for content, piece in zip(awkward, pieces[1:], strict=True)
             )
