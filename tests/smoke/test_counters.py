@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from corral import GRPOConfig, GRPOTrainer, UsageError
+from corral import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer, UsageError
 from corral.track import RunFolder, write_report
 from corral.training.checkpoint import checkpoints
 from corral.training.counters import PATIENCE
@@ -90,3 +90,73 @@ def test_every_step_counts_and_summary_and_report_add_up(tmp_path: Path) -> None
     assert counted["tokens/trainable"] == sampled > 0
     assert counted["turns/fallback"] == 8
     assert f"trainable tokens {sampled:,.0f}, dropped 0" in write_report(run).read_text()
+
+
+def sft(folder: Path, rows: list[dict[str, Any]], **settings: Any) -> SFTTrainer:
+    """One row a step, in the order of the data."""
+    tokenizer = tiny_tokenizer()
+    args = SFTConfig(
+        output_dir=str(folder),
+        per_device_train_batch_size=1,
+        shuffle_dataset=False,
+        train_sampling_strategy="sequential",
+        **settings,
+    )
+    return SFTTrainer(tiny_model(tokenizer), args, rows, processing_class=tokenizer)
+
+
+def asked(question: str, answer: str = "Yes.") -> dict[str, Any]:
+    return {"prompt": question, "completion": answer}
+
+
+def test_fine_tuning_counts_tokens_and_rows_and_summary_and_report_have_them(
+    tmp_path: Path,
+) -> None:
+    rows = [asked("Is it?"), asked("p" * 500), asked("Is it?", "Yes. " * 100), asked("Is it?")]
+    made = sft(tmp_path, rows, max_length=50, num_train_epochs=2)
+    made.train()
+    lines = [line.metrics for line in made.run_folder.read_metrics()]
+    assert len(lines) == 6, "the row without a token to learn is no step"
+    steps = [made.batches.step(number) for number in range(3)]
+    blocks = [row.trained_tokens() for step in steps for block in step for row in block]
+    assert [line["tokens/trainable"] for line in lines] == blocks * 2
+    assert {(line["rows/dropped"], line["rows/truncated"]) for line in lines} == {(1.0, 2.0)}
+    run = RunFolder(tmp_path)
+    run.write_summary(asked={})
+    counted = json.loads(run.summary_path.read_text())["counters"]["sft"]
+    assert counted == {
+        "tokens/trainable": 2 * sum(blocks),
+        "rows/dropped": 1,
+        "rows/truncated": 2,
+    }
+    assert "rows without a token to learn 1, rows cut 2" in write_report(run).read_text()
+
+
+@pytest.mark.parametrize(("strategy", "truncated"), [("bfd", 1), ("bfd_split", 0), ("wrapped", 0)])
+def test_packed_rows_are_cut_by_one_strategy_only(
+    tmp_path: Path, strategy: str, truncated: int
+) -> None:
+    made = sft(
+        tmp_path,
+        [{"text": "a" * 30}, {"text": "b" * 90}],
+        max_length=60,
+        packing=True,
+        packing_strategy=strategy,
+    )
+    assert made.tally.as_metrics() == {"rows/dropped": 0.0, "rows/truncated": float(truncated)}
+
+
+@pytest.mark.report("P023")
+def test_fine_tuning_without_a_token_to_learn_stops_keeps_its_steps_and_says_why(
+    tmp_path: Path,
+) -> None:
+    masked = {"input_ids": [5] * 20, "labels": [-100] * 20}
+    learned = {"input_ids": [5] * 20, "labels": [5] * 20}
+    rows = [learned, masked, masked, learned, *[masked] * (PATIENCE + 2)]
+    made = sft(tmp_path, rows, packing=True, max_length=20, num_train_epochs=1)
+    with pytest.raises(UsageError, match=rf"{PATIENCE} steps in a row had no token.* 7 have none"):
+        made.train()
+    assert made.state.global_step == 4 + PATIENCE
+    assert checkpoints(made.session.checkpoint_folder)[-1].name == f"checkpoint-{4 + PATIENCE}"
+    trained = [line.metrics["tokens/trainable"] for line in made.run_folder.read_metrics()]
+    assert trained == [19.0, 0.0, 0.0, 19.0, 0.0, 0.0, 0.0]

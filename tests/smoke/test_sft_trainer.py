@@ -129,7 +129,7 @@ def test_the_last_step_of_an_epoch_is_the_mean_of_what_is_left(tmp_path: Path) -
     whole.train()
     alone.train()
     last, same = whole.state.log_history[2], alone.state.log_history[0]
-    for name in ("loss", "grad_norm", "tokens/trained"):
+    for name in ("loss", "grad_norm", "tokens/trainable"):
         assert last[name] == pytest.approx(same[name], rel=1e-6), name
     losses = [entry["loss"] for entry in whole.state.log_history[:3]]
     parts = [whole.evaluate(rows[start : start + 4])["eval_loss"] for start in (0, 4, 8)]

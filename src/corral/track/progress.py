@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from corral.track.counters import COUNTERS
+from corral.track.counters import COUNTERS, SO_FAR
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class StageState:
         if elapsed is not None and elapsed > 0:
             self.step_seconds.append(elapsed)
         self._take_tokens(metrics, elapsed, step)
-        for name in [*(name for name, _, _ in COLUMNS), *COUNTERS]:
+        for name in [*(name for name, _, _ in COLUMNS), *COUNTERS, *SO_FAR]:
             if name in metrics:
                 self.latest[name] = _number(metrics[name])
         self.step, self.seen_at = max(self.step, step), now
@@ -95,8 +95,8 @@ class StageState:
         ]
         shown += [
             (title, f"{value:,.0f}")
-            for name, title in COUNTERS.items()
-            # Four of the five are 0 in a run where all is well; a line has no room for that.
+            for name, title in (COUNTERS | SO_FAR).items()
+            # All but one are 0 in a run where all is well; a line has no room for that.
             if (value := self.latest.get(name)) is not None
             and (value or name == "tokens/trainable")
         ]
@@ -117,7 +117,7 @@ class ProgressTracker:
 
     On a terminal it keeps one live line for each stage; elsewhere (a CI log, a file) it writes one
     plain line every ten seconds. It writes to standard error: ``--json`` output stays clean.
-    Shown from the metrics: ``reward``, ``win_rate``, ``loss``, the counters of ``COUNTERS``,
+    Shown from the metrics: ``reward``, ``win_rate``, ``loss``, the counters of ``counters``,
     ``tokens_per_second`` (or the growth of ``num_tokens``), ``step_time``. Nothing it does raises
     into training.
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from corral.track.atomic import write_atomically
-from corral.track.counters import COUNTERS, totals
+from corral.track.counters import COUNTERS, SO_FAR, totals
 from corral.track.curves import Curve, can_draw, curves_of, draw
 from corral.track.metrics_file import MetricLine
 from corral.track.progress import clock_text
@@ -112,8 +112,9 @@ def _overview(summary: Mapping[str, Any], lines: Sequence[MetricLine]) -> list[t
 
 def _counters(lines: Sequence[MetricLine]) -> list[tuple[str, str]]:
     """What became of the tokens of each stage."""
+    titles = COUNTERS | SO_FAR
     return [
-        (stage, ", ".join(f"{COUNTERS[name]} {value:,}" for name, value in values.items()))
+        (stage, ", ".join(f"{titles[name]} {value:,}" for name, value in values.items()))
         for stage, values in totals(lines).items()
     ]
 

@@ -19,6 +19,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from corral.errors import UsageError
 from corral.records import Sample
 from corral.track import Tracker
+from corral.training.counters import PATIENCE
 from corral.training.data_files import RowStream, open_rows
 from corral.training.image_proof import prove_learner
 from corral.training.learner import Learner
@@ -30,6 +31,7 @@ from corral.training.models import (
     with_adapter,
 )
 from corral.training.processes import make_accelerator
+from corral.training.row_tally import RowTally
 from corral.training.run_settings import check_stream, run_settings
 from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
@@ -110,7 +112,10 @@ class SFTTrainer(Trainer):
         self.chat: Any = self.encoder  # saving a model asks it for the template, and no more
         per_process = args.per_device_train_batch_size * args.gradient_accumulation_steps
         per_step = per_process * make_accelerator(args).num_processes
-        self.batches = batches_of(rows, self.encoder, args, per_step=per_step)
+        self.tally = RowTally()
+        self.batches = batches_of(rows, self.encoder, args, per_step=per_step, tally=self.tally)
+        self._barren = 0
+        """Steps in a row without a token to learn."""
         self.evaluation = evaluation_sets(eval_dataset, self.encoder, args)
         is_packed = args.packing or args.padding_free
         layout = args.model_copy(update={"packing": is_packed})
@@ -146,6 +151,9 @@ class SFTTrainer(Trainer):
             self.loop.step_begins()
             self.loop.step_ends(self._step(rows))
             self.loop.between_generations()
+            if self._barren >= PATIENCE:
+                self.loop.save_last()
+                raise self._has_nothing_to_learn()
         output = self.loop.end()
         self._push_at_end()
         return output
@@ -178,13 +186,15 @@ class SFTTrainer(Trainer):
         self.state.global_step = self.learner.step
         tokens = self._count(rows)
         self.state.num_tokens += tokens
+        self._barren = 0 if numbers.tokens else self._barren + 1
         seconds = time.perf_counter() - started
         return {
             **step.as_metrics(),
             "entropy": numbers.entropy,
             "mean_token_accuracy": numbers.mean_token_accuracy,
             "num_tokens": float(self.state.num_tokens),
-            "tokens/trained": numbers.tokens,
+            "tokens/trainable": numbers.tokens,
+            **self.tally.as_metrics(),
             "tokens_per_second": tokens / seconds,
             "step_time": seconds,
         }
@@ -193,6 +203,15 @@ class SFTTrainer(Trainer):
         """Tokens of these rows and of those of the other processes."""
         own = sum(len(row.ids) for row in rows)
         return round(self.learner.sum_of(own))
+
+    def _has_nothing_to_learn(self) -> UsageError:
+        dropped, truncated = len(self.tally.dropped), len(self.tally.truncated)
+        return UsageError(
+            f"{PATIENCE} steps in a row had no token to learn, so the run stops; its last step is "
+            f"saved. Of the rows read so far {dropped} have none and {truncated} were cut at "
+            f"max_length={self.args.max_length}: raise it, or see what their labels, masks or "
+            "assistant messages leave to learn."
+        )
 
     def _prove_images(self) -> None:
         """See that the model reads images in training as it does by itself, before it starts."""

@@ -12,6 +12,7 @@ from corral.rollout.seeds import shuffled
 from corral.training.blocks import Block, pack_blocks
 from corral.training.data_files import Row, RowStream
 from corral.training.picture_table import PictureTable, reordered
+from corral.training.row_tally import RowTally
 from corral.training.sft_config import SFTConfig
 from corral.training.sft_images import check_images
 from corral.training.token_rows import RowEncoder, TokenRow
@@ -79,6 +80,7 @@ class BlocksOnDemand(Sequence[Block]):
     rows: Sequence[Row]
     encoder: RowEncoder
     args: SFTConfig
+    tally: RowTally
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -90,34 +92,55 @@ class BlocksOnDemand(Sequence[Block]):
     def __getitem__(self, index: int | slice) -> Block | list[Block]:
         if isinstance(index, slice):
             return [self[place] for place in range(*index.indices(len(self)))]
-        return (cut_row(self.encoder.encode(self.rows[index], index), self.args),)
+        row = self.encoder.encode(self.rows[index], index)
+        cut = cut_row(row, self.args)
+        self.tally.saw(index, row, cut)
+        return (cut,)
 
 
 class BlockSource:
     """The blocks of some rows, made anew each time they are asked for."""
 
     def __init__(
-        self, rows: Iterable[Row], encoder: RowEncoder, args: SFTConfig, *, packing: bool, name: str
+        self,
+        rows: Iterable[Row],
+        encoder: RowEncoder,
+        args: SFTConfig,
+        *,
+        packing: bool,
+        name: str,
+        tally: RowTally,
     ) -> None:
         self._rows = rows
         self._encoder = encoder
         self._args = args
         self._packing = packing
         self._name = name
+        self._tally = tally
 
     def __iter__(self) -> Iterator[Block]:
-        encoded = (self._encoder.encode(row, index) for index, row in enumerate(self._rows))
         if self._packing:
             assert self._args.max_length is not None
-            yield from pack_blocks(encoded, self._args.max_length, self._args.packing_strategy)
+            strategy = self._args.packing_strategy
+            yield from pack_blocks(self._whole(), self._args.max_length, strategy)
         else:
-            yield from ((row,) for row in self._cut(encoded))
+            yield from ((row,) for row in self._cut())
 
-    def _cut(self, rows: Iterable[TokenRow]) -> Iterator[TokenRow]:
+    def _whole(self) -> Iterator[TokenRow]:
+        """Rows to pack; of one that is too long, most strategies make several."""
+        is_cut = self._args.packing_strategy == "bfd"
+        for index, given in enumerate(self._rows):
+            row = self._encoder.encode(given, index)
+            self._tally.saw(index, row, row.cut(slice(self._args.max_length)) if is_cut else row)
+            yield row
+
+    def _cut(self) -> Iterator[TokenRow]:
         """Rows cut to the longest length, without those that have nothing left to learn."""
         dropped, longest = 0, 0
-        for row in rows:
+        for index, given in enumerate(self._rows):
+            row = self._encoder.encode(given, index)
             cut = cut_row(row, self._args)
+            self._tally.saw(index, row, cut)
             if cut.trained_tokens():
                 yield cut
             else:
@@ -140,9 +163,17 @@ def cut_row(row: TokenRow, args: SFTConfig) -> TokenRow:
 
 
 def batches_of(
-    rows: Sequence[Row] | RowStream, encoder: RowEncoder, args: SFTConfig, *, per_step: int
+    rows: Sequence[Row] | RowStream,
+    encoder: RowEncoder,
+    args: SFTConfig,
+    *,
+    per_step: int,
+    tally: RowTally,
 ) -> ListedBatches | StreamedBatches:
     """The batches of the training data.
+
+    Args:
+        tally: Is told of every row.
 
     Raises:
         UsageError: There is nothing to learn from, or a stream that is to be shuffled.
@@ -154,14 +185,14 @@ def batches_of(
                 "shuffle_dataset=True with a stream, which cannot be shuffled as a whole: shuffle "
                 "it with a buffer of its own, as dataset.shuffle(buffer_size=...) does."
             )
-        source = BlockSource(rows, encoder, args, packing=args.packing, name=name)
+        packing = args.packing
+        source = BlockSource(rows, encoder, args, packing=packing, name=name, tally=tally)
         return StreamedBatches(source, per_step)
     if args.shuffle_dataset:
         seed = args.seed if args.data_seed is None else args.data_seed
         rows = reordered(rows, shuffled(range(len(rows)), seed, "dataset"))
-    return ListedBatches(
-        blocks_of(rows, encoder, args, packing=args.packing, name=name), per_step, args
-    )
+    blocks = blocks_of(rows, encoder, args, packing=args.packing, name=name, tally=tally)
+    return ListedBatches(blocks, per_step, args)
 
 
 def blocks_of(
@@ -171,22 +202,25 @@ def blocks_of(
     *,
     packing: bool,
     name: str,
+    tally: RowTally | None = None,
 ) -> Sequence[Block]:
     """All blocks of some rows; where there are images, each is made when it is needed.
 
     Raises:
         UsageError: There are no rows, or none with a token to learn.
     """
+    tally = RowTally() if tally is None else tally
     listed = list(rows) if isinstance(rows, RowStream) else rows
     if not listed:
         raise UsageError(f"{name} has no rows: give at least one.")
     if isinstance(listed, PictureTable):
         check_images(encoder.images, args, what=name)
-        return BlocksOnDemand(listed, encoder, args)
+        return BlocksOnDemand(listed, encoder, args, tally)
     has_images = [encoder.has_images(row, index) for index, row in enumerate(listed)]
     if any(has_images):
-        return BlocksOnDemand(listed, encoder, args)
-    blocks = list(BlockSource(listed, encoder, args, packing=packing, name=name))
+        return BlocksOnDemand(listed, encoder, args, tally)
+    source = BlockSource(listed, encoder, args, packing=packing, name=name, tally=tally)
+    blocks = list(source)
     if not any(row.trained_tokens() for block in blocks for row in block):
         raise UsageError(
             f"{name}: none of {len(listed)} rows has a token to learn in its first "

@@ -48,7 +48,8 @@ class TextLoss:
         self._learner = learner
         self._is_dft = loss_type == "dft"
         self.batches = learner.micro_batches(rows or [PLACEHOLDER])
-        self._tokens = max(learner.sum_of(sum(row.trained_tokens() for row in rows)), 1.0)
+        self._tokens = learner.sum_of(sum(row.trained_tokens() for row in rows))
+        self._divisor = max(self._tokens, 1.0)
         self._sums = torch.zeros(3, dtype=torch.float64, device=learner.device)
 
     def __call__(self, micro: MicroBatch) -> Tensor:
@@ -60,11 +61,11 @@ class TextLoss:
         total = losses.sum()
         parts = (total.detach(), seen.entropies.sum(), seen.is_likeliest.sum())
         self._sums += torch.stack([part.double() for part in parts])
-        return total / self._tokens
+        return total / self._divisor
 
     def numbers(self) -> TextNumbers:
         """What all micro-batches so far, on all processes, came to."""
-        means = (self._learner.summed(self._sums) / self._tokens).tolist()
+        means = (self._learner.summed(self._sums) / self._divisor).tolist()
         loss, entropy, accuracy = means
         return TextNumbers(
             loss=loss, entropy=entropy, mean_token_accuracy=accuracy, tokens=self._tokens

@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from corral.track.counters import COUNTERS
+from corral.track.counters import COUNTERS, SO_FAR
 
-LATEST = frozenset({"grad_norm", "learning_rate", "num_tokens"})
+LATEST = frozenset({"grad_norm", "learning_rate", "num_tokens", *SO_FAR})
 """Not averaged: an entry has what the newest step says."""
 
 
