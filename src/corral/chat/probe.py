@@ -27,8 +27,12 @@ def probe_value(turn: int) -> str:
 
 def probe_call(turn: int) -> Message:
     """An assistant message that calls the dummy tool."""
-    call = ToolCall(name=PROBE_NAME, arguments={PROBE_KEY: probe_value(turn)})
-    return {"role": "assistant", "content": "", "tool_calls": [call.as_message_part()]}
+    return {"role": "assistant", "content": "", "tool_calls": [probe_tool_call(turn)]}
+
+
+def probe_tool_call(turn: int) -> dict[str, Any]:
+    """A call of the dummy tool, as a message holds it."""
+    return ToolCall(name=PROBE_NAME, arguments={PROBE_KEY: probe_value(turn)}).as_message_part()
 
 
 def probe_result(turn: int) -> Message:

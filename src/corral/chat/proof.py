@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corral.chat.probe import probe_call, probe_result, probe_value
+from corral.chat.probe import probe_call, probe_result, probe_tool_call, probe_value
 from corral.chat.reading import THINK_CLOSE, THINK_OPEN
 from corral.chat.render import Renderer
 from corral.chat.suffix import SuffixRenderer
@@ -97,7 +97,7 @@ class _Appended:
             Whether the template has a place for such a conversation.
         """
         said = _said(self.opening, 0)
-        said["tool_calls"] = [probe_call(turn)["tool_calls"][0] for turn in range(calls)]
+        said["tool_calls"] = [probe_tool_call(turn) for turn in range(calls)]
         heard = [probe_result(turn) for turn in range(calls)]
         try:
             whole = self._rendered([*asked, *[said, *heard] * LONG])

@@ -103,13 +103,16 @@ class Renderer:
 
 def _refuse_other_media(messages: Sequence[Message]) -> None:
     """Templates write a placeholder for them, or nothing; the model would be shown neither."""
-    contents = [message.get("content") for message in messages]
-    kinds = [_kind(block) for content in contents if isinstance(content, list) for block in content]
+    kinds = [_kind(block) for message in messages for block in _blocks(message.get("content"))]
     medium = next((kind for kind in kinds if kind in _OTHER_MEDIA), None)
     if medium is not None:
         raise ImageError(
             f"A content block of type {medium!r} cannot be shown to a model: give text or images."
         )
+
+
+def _blocks(content: object) -> list[Any]:
+    return cast("list[Any]", content) if isinstance(content, list) else []
 
 
 def _kind(block: object) -> object:

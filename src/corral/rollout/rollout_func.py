@@ -118,7 +118,7 @@ def groups_from(
 def _episode(
     completion: Completion, task: Task, member: int, rules: RolloutRules, seconds: float
 ) -> Episode:
-    images = [] if completion.fault is not None else _images(completion, task, rules)
+    images = () if completion.fault is not None else _images(completion, task, rules)
     prompt = Transcript().append(SpanKind.PROMPT, completion.prompt_ids, images=images)
     transcript, turns = _transcript(prompt, completion, rules)
     answer: Message = {"role": "assistant", "content": plain_text(rules.tokenizer, completion.ids)}
