@@ -74,11 +74,15 @@ def _source(value: Any) -> Any:
     if isinstance(value, Mapping):
         fields = cast("Mapping[Any, Any]", value)
         return {key: _source(item) for key, item in fields.items()}
-    images = require("PIL.Image", extra="vision")
     if isinstance(value, str | Path) and _is_file(value):
         # Opened, so that nothing but an image ever leaves in this way.
-        return _url(_png(images.open(value)))
-    return _url(_png(images.fromarray(value))) if _is_canvas(value) else value
+        return _url(_png(_pil().open(value)))
+    return _url(_png(_pil().fromarray(value))) if _is_canvas(value) else value
+
+
+def _pil() -> Any:
+    """PIL, which a server that sends data URLs does without."""
+    return require("PIL.Image", extra="vision")
 
 
 def _is_file(name: str | Path) -> bool:
