@@ -52,11 +52,11 @@ def policy_steps(share: list[list[int]], **options: Any) -> dict[str, Any]:
     own = every if state.num_processes == 1 else chosen
     config = GRPOConfig(learning_rate=1e-3, token_budget=12, gradient_checkpointing=True, **options)
     model = tiny_model(TOKENIZER)
-    reference = Reference.of(tiny_model(TOKENIZER, seed=1), has_adapter=False)
+    reference = Reference(tiny_model(TOKENIZER, seed=1).eval(), has_adapter=False)
     step = PolicyStep(Learner(model, config), config, reference)
-    old = step.old_logprobs(own)
-    first, metrics = step(own, old)
-    second, _ = step(own, old)
+    before = step.score_before(own)
+    first, metrics = step(own, before)
+    second, _ = step(own, before)
     return {
         "weights": weights(model),
         "losses": [first.loss, second.loss],
