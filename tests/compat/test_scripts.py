@@ -39,6 +39,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str
     return json.loads(made_once(tmp_path_factory, worker_id, "compat.json", run).read_text("utf-8"))
 
 
+@pytest.mark.contract(51)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_script_plays_the_same_with_both_libraries(
     played: dict[str, dict[str, list[Row]]], name: str

@@ -108,6 +108,8 @@ SECTIONS: tuple[Section[str], ...] = (
 ITEMS = {number: text for section in SECTIONS for number, text in section.items.items()}
 
 DIFFERS = {
+    3: "an adapter of the output head is trained, and a template without a place for tools gets "
+    "one; neither is refused",
     10: "does not end training: the episode leaves its group, and only when every episode fails "
     "the run stops with the cause",
     16: "arguments that do not fit are explained (which, what was given, what is wanted) instead "
@@ -122,13 +124,11 @@ DIFFERS = {
 """Where Corral decides otherwise on purpose; docs/coming-from-trl.md says why."""
 
 LATER = {
-    3: "partly: errors about data, rewards, environments and sizes are shown",
     45: "comes with asynchronous training",
     46: "comes with asynchronous training",
     47: "comes with training of harnesses",
     48: "comes with training of harnesses",
     49: "comes with training of harnesses",
     50: "comes with asynchronous training",
-    51: "partly: comes with scripts that run under both libraries",
 }
 """What is not promised yet, and what it waits for."""

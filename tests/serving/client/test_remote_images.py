@@ -11,12 +11,13 @@ from corral.env import OwnProcess, call_reset, prepare
 from corral.serve.client.io_thread import io_thread
 from corral.serve.client.launchers import LocalProcess
 from corral.serve.client.remote import RemoteEnvironment
+from support import gallery
 from support.gallery import Gallery, picture
 
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[str]:
-    launcher = LocalProcess("support.gallery:Gallery", ready_timeout_s=60)
+    launcher = LocalProcess(f"{gallery.__file__}:Gallery", ready_timeout_s=60)
     yield io_thread().call(launcher.start())
     io_thread().call(launcher.stop())
 
