@@ -61,8 +61,8 @@ def _pumps(phrases: Phrases, pieces: Sequence[str] | None) -> Iterator[tuple[str
     own = (phrases.form, phrases.opening(), syntax.closes, *syntax.reasoning)
     repeated = [piece for piece in dict.fromkeys([*pieces, *own]) if piece]
     samples = [words, words_of(syntax.example)]
-    befores = {"".join(sample[:end]) for sample in samples for end in range(len(sample) + 1)}
-    for before in sorted(befores):
+    prefixes = {"".join(sample[:end]) for sample in samples for end in range(len(sample) + 1)}
+    for before in sorted(prefixes):
         yield from ((before, piece) for piece in repeated)
 
 
