@@ -4,6 +4,7 @@
 # make conformance  serving and training, against the official packages
 # make worlds       worlds in processes and virtual environments of their own, browsers among them
 # make bench  slow tools, and a GRPO step against TRL
+# make tables     the tables of the docs that are made from tests and code
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test processes templates worlds conformance check install bench clean
+.PHONY: demo test processes templates worlds conformance check install bench tables clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -53,6 +54,12 @@ check: $(VENV)/.development
 	$(BIN)/codespell src tests docs benchmarks README.md CONTRIBUTING.md
 
 install: $(VENV)/.development
+
+tables: export PYTHONPATH = tests
+tables: $(VENV)/.development
+	$(BIN)/python -m support.contract_table
+	$(BIN)/python -m support.report_table
+	$(BIN)/python -m support.settings_table
 
 bench: $(VENV)/.development
 	$(PIP) --editable '.[train,gguf,bench]'

@@ -101,15 +101,14 @@ def test_a_wrong_value_is_told_as_in_python() -> None:
 def test_a_json_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"output_dir": "runs/x", "max_steps": 3, "use_vllm": False}))
-    (config,) = HfArgumentParser(GRPOConfig).parse_json_file(str(path))
+    (config,) = parser_of(GRPOConfig).parse_json_file(str(path))
     assert (config.output_dir, config.max_steps) == ("runs/x", 3)
 
 
 def test_replace_and_asdict_work() -> None:
-    config = GRPOConfig(output_dir="runs/x", beta=0.1, dataloader_num_workers=4)
-    assert dataclasses.replace(config, max_steps=3) == GRPOConfig(
-        output_dir="runs/x", beta=0.1, max_steps=3, dataloader_num_workers=4
-    )
+    settings: dict[str, Any] = {"output_dir": "runs/x", "beta": 0.1, "dataloader_num_workers": 4}
+    config = GRPOConfig(**settings)
+    assert dataclasses.replace(config, max_steps=3) == GRPOConfig(**settings, max_steps=3)
     shown = dataclasses.asdict(config)
     assert (shown["beta"], shown["dataloader_num_workers"], shown["vllm_mode"]) == (
         0.1,
