@@ -2,7 +2,8 @@
 # make check  lint, types, imports, spelling      make install   only make the environment
 # make templates    chat templates, each played turn by turn
 # make conformance  serving and training, against the official packages
-# make worlds       worlds in processes and virtual environments of their own, browsers among them
+# make worlds       worlds in processes and virtual environments of their own
+# make browser      web pages in a real Chromium, which must be installed
 # make bench  slow tools, and a GRPO step against TRL
 # make tables     the tables of the docs that are made from tests and code
 
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test processes templates worlds conformance check install bench tables clean
+.PHONY: demo test processes templates worlds browser conformance check install bench tables clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -29,12 +30,17 @@ templates: export OMP_NUM_THREADS = 1
 templates: $(VENV)/.development
 	$(BIN)/python -m pytest tests/templates -n 2 -q
 
-# Environments in processes and virtual environments of their own. Without Chromium, or without a
-# package index, tests are skipped and say so.
+# Environments in processes and virtual environments of their own. Without a package index, tests
+# are skipped and say so.
 worlds: export OMP_NUM_THREADS = 1
 worlds: $(VENV)/.development
-	-$(BIN)/corral install browser
 	$(BIN)/python -m pytest tests/worlds -n 2 -q
+
+# Several Chromiums at a time: minutes.
+browser: export OMP_NUM_THREADS = 1
+browser: $(VENV)/.development
+	$(BIN)/corral install browser
+	$(BIN)/python -m pytest tests/worlds/test_browser.py -n 2 -q
 
 # Runs of two processes: each starts torch anew, several times.
 processes: export OMP_NUM_THREADS = 1
