@@ -57,7 +57,7 @@ check: $(VENV)/.development
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/codespell src tests docs benchmarks README.md CONTRIBUTING.md
+	$(BIN)/codespell src tests docs benchmarks examples README.md CONTRIBUTING.md
 
 install: $(VENV)/.development
 

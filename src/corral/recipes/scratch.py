@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from string import ascii_uppercase
+from tempfile import mkdtemp
 from typing import Any
 
 import torch
@@ -73,6 +74,17 @@ def build_scratch_model(section: ScratchModel, world: World, seed: int, target: 
     )
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
+
+
+def scratch_model(world: World, seed: int = 0) -> str:
+    """A folder with a very small random model that can read ``world``, to try a script on a CPU.
+
+    It has learned nothing, tool calls included: the recipes warm such models up first.
+    """
+    sizes = ScratchModel(kind="scratch", hidden_size=64, layers=2, heads=4, intermediate_size=128)
+    target = Path(mkdtemp(prefix="corral-model-"))
+    build_scratch_model(sizes, world, seed, target)
+    return str(target)
 
 
 def scratch_tokenizer(world: World) -> PreTrainedTokenizerFast:
