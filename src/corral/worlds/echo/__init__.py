@@ -9,12 +9,22 @@ from corral.worlds.world import World
 
 __all__ = ["WORLD", "Echo", "evaluation_tasks", "tasks"]
 
-PROMPTS = (
-    "Echo a greeting.",
-    "Echo a proverb.",
-    "Echo the name of a city.",
-    "Echo a line about the weather.",
-)
+MOODS = ("calm", "happy", "loud", "proud", "sad", "shy", "stern", "strange")
+KINDS = ("farewell", "greeting", "promise", "proverb", "question", "riddle", "warning", "wish")
+
+
+def _prompts(*, are_held_out: bool) -> list[str]:
+    """Every second pair of a mood and a kind: every word is in prompts of both sorts."""
+    return [
+        f"Echo a {mood} {kind}."
+        for row, mood in enumerate(MOODS)
+        for column, kind in enumerate(KINDS)
+        if (row + column) % 2 == are_held_out
+    ]
+
+
+PROMPTS = _prompts(are_held_out=False)
+HELD_OUT_PROMPTS = _prompts(are_held_out=True)
 
 
 def tasks(seed: int, count: int) -> list[dict[str, Any]]:
@@ -22,9 +32,9 @@ def tasks(seed: int, count: int) -> list[dict[str, Any]]:
     return [{"prompt": prompt} for prompt in draw_in_passes(PROMPTS, seed=seed, count=count)]
 
 
-def evaluation_tasks(count: int = len(PROMPTS)) -> list[dict[str, Any]]:
-    """The fixed rows of evaluations: the prompts in their order, again and again."""
-    return [{"prompt": PROMPTS[place % len(PROMPTS)]} for place in range(count)]
+def evaluation_tasks(count: int = len(HELD_OUT_PROMPTS)) -> list[dict[str, Any]]:
+    """The fixed rows of evaluations: 32 prompts that are never trained on, again and again."""
+    return [{"prompt": HELD_OUT_PROMPTS[place % len(HELD_OUT_PROMPTS)]} for place in range(count)]
 
 
 def _is_win(env: Echo) -> bool:
