@@ -24,6 +24,14 @@ SHORT = {
     "grpo.train.max_completion_length": 48,
     "evaluation.games": 2,
 }
+
+
+def players(name: str) -> list[str]:
+    """The scripted players that play the recipe's evaluation games first."""
+    evaluation = tomllib.loads(packaged_recipes()[name]).get("evaluation", {})
+    return evaluation.get("players", [])
+
+
 MAKES_ITS_MODEL = [
     name
     for name, text in packaged_recipes().items()
@@ -38,5 +46,5 @@ def test_a_recipe_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ran = CliRunner().invoke(app, ["train", name, "--json", *options])
     assert ran.exit_code == 0, ran.output
     stages = json.loads(ran.stdout)["stages"]
-    assert [stage["name"] for stage in stages] == ["base", "sft", "grpo"]
+    assert [stage["name"] for stage in stages] == [*players(name), "base", "sft", "grpo"]
     assert all(stage["games"] == 2 and stage["faults"] == 0 for stage in stages)

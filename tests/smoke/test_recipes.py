@@ -225,6 +225,26 @@ def test_sft_by_a_command(corral: Corral, tmp_path: Path) -> None:
     assert json.loads(again.stdout)["stages"] == result["stages"]
 
 
+def test_scripted_players_play_the_evaluation_games_first(corral: Corral, tmp_path: Path) -> None:
+    recipe = {
+        "name": "played",
+        "environment": "echo",
+        "model": "tiny",
+        "evaluation": {"games": 5, "players": ["solver", "random"]},
+    }
+    (tmp_path / "played.yaml").write_text(yaml.safe_dump(recipe))
+    stages = json.loads(corral("train", "played.yaml", "--json").stdout)["stages"]
+    assert [stage["name"] for stage in stages] == ["solver", "random", "base"]
+    solver, random, _ = stages
+    assert (solver["wins"], solver["mean_reward"], solver["valid_call_share"]) == (5, 1.0, 1.0)
+    assert (random["games"], random["faults"]) == (5, 0)
+    assert 0 < random["mean_reward"] < 1
+    assert summary(tmp_path / "runs" / "played")["stages"] == stages
+    # A run that is resumed keeps their rows.
+    again = ["--output", "runs/played", "--resume", "--json"]
+    assert json.loads(corral("train", "played.yaml", *again).stdout)["stages"] == stages
+
+
 def test_an_environment_may_be_a_url(corral: Corral, tmp_path: Path) -> None:
     port = free_port()
     with serving(["corral", "serve", "echo", "--port", str(port)], port) as url:
@@ -279,6 +299,11 @@ def test_a_run_that_is_told_to_stop_says_how_to_go_on(
         ),
         (["model=./tiney"], "model='./tiney' does not exist"),
         (["environment=none", "grpo.rewards=[]"], "grpo without an environment needs a dataset"),
+        (["evaluation.players=['random']"], "get its own reward: leave them out"),
+        (
+            ["evaluation.players=['randm']", "grpo.rewards=[]", "environment=echo"],
+            "echo has no policy 'randm'. It has: random, solver",
+        ),
     ],
 )
 def test_what_a_recipe_names_and_is_not_there_is_told(

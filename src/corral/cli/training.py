@@ -216,7 +216,7 @@ class _Screen:
         self._progress = progress
 
     def stage_started(self, stage: str, steps: int | None) -> None:
-        what = STAGES.get(stage, "")
+        what = STAGES.get(stage, "a scripted player, to compare with")
         say(f"{stage}: {what}" + (f", {steps} steps" if steps else ""))
         if steps:
             self._progress.set_total(stage, steps)

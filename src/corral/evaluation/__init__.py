@@ -1,5 +1,11 @@
-"""Models over worlds: play, count, report."""
+"""Players over worlds: play, count, report."""
 
-from corral.evaluation.evaluate import Evaluation, play_games, summarise
+from corral.evaluation.evaluate import (
+    Evaluation,
+    GameResult,
+    play_games,
+    result_of,
+    summarise,
+)
 
-__all__ = ["Evaluation", "play_games", "summarise"]
+__all__ = ["Evaluation", "GameResult", "play_games", "result_of", "summarise"]

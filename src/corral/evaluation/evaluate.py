@@ -1,12 +1,27 @@
 """Play a model in a world and count what came of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from corral.records import Episode, Task
 from corral.rollout import Player, RewardFunction, score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GameResult:
+    """What one game came to, whoever played it."""
+
+    is_won: bool
+    reward: float | None
+    """None: the game is not scored."""
+    is_fault: bool
+    """Whether it says nothing about the player, because something else failed."""
+    has_valid_call: bool
+    """Whether at least one tool call was executed without an error."""
+    metrics: Mapping[str, float]
+    """What the environment counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,19 +77,30 @@ async def play_games(
     return episodes, wins
 
 
-def summarise(episodes: Sequence[Episode], wins: Sequence[bool], seconds: float) -> Evaluation:
-    """Count episodes that were played once each."""
-    rewards = [episode.reward for episode in episodes if episode.reward is not None]
-    won = [episode for episode, is_won in zip(episodes, wins, strict=True) if is_won]
-    moves = [episode.metrics["guesses"] for episode in won if "guesses" in episode.metrics]
-    refused = [e.metrics["invalid_guesses"] for e in episodes if "invalid_guesses" in e.metrics]
-    valid = sum(episode.tools.has_success() for episode in episodes)
+def result_of(episode: Episode, *, is_won: bool) -> GameResult:
+    """What the game of a model came to."""
+    return GameResult(
+        is_won=is_won,
+        reward=episode.reward,
+        is_fault=episode.outcome.is_fault(),
+        has_valid_call=episode.tools.has_success(),
+        metrics=episode.metrics,
+    )
+
+
+def summarise(games: Sequence[GameResult], seconds: float) -> Evaluation:
+    """Count games of different tasks, played once each in ``seconds`` of wall time."""
+    rewards = [game.reward for game in games if game.reward is not None]
+    won = [game for game in games if game.is_won]
+    moves = [game.metrics["guesses"] for game in won if "guesses" in game.metrics]
+    refused = [g.metrics["invalid_guesses"] for g in games if "invalid_guesses" in g.metrics]
+    valid = sum(game.has_valid_call for game in games)
     return Evaluation(
-        games=len(episodes),
-        wins=sum(wins),
+        games=len(games),
+        wins=len(won),
         mean_reward=fmean(rewards) if rewards else None,
-        valid_call_share=valid / len(episodes) if episodes else 0.0,
-        faults=sum(episode.outcome.is_fault() for episode in episodes),
+        valid_call_share=valid / len(games) if games else 0.0,
+        faults=sum(game.is_fault for game in games),
         guesses_per_win=fmean(moves) if moves else None,
         invalid_guesses=round(sum(refused)) if refused else None,
         seconds=seconds,

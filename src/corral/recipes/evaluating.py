@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from corral.engines.torch_engine import TorchEngine
-from corral.evaluation import Evaluation, play_games, summarise
+from corral.env import prepare
+from corral.evaluation import Evaluation, GameResult, play_games, result_of, summarise
 from corral.recipes.named import Worlds, factory_of, find_rewards, rows_at
 from corral.recipes.recipe import Recipe
 from corral.records import Episode, SamplingParams, Task
@@ -18,7 +19,7 @@ from corral.training.models import chat_format, load_model, load_processing_clas
 from corral.training.playing import environment_kinds, limits_of, tool_schemas
 from corral.training.tasks import task_from_row
 from corral.worlds import World
-from corral.worlds.play import game_row
+from corral.worlds.play import MAX_CALLS, PlayedGame, game_row, play_scripted
 
 
 def rules_of(recipe: Recipe | None) -> GRPOConfig:
@@ -63,7 +64,23 @@ def evaluate(
         return worlds[None if None in worlds else task.environment].is_win(environment)
 
     episodes, wins = run_blocking(play_games(player, tasks, is_win=is_win, functions=functions))
-    return summarise(episodes, wins, time.perf_counter() - started), episodes
+    results = [result_of(one, is_won=won) for one, won in zip(episodes, wins, strict=True)]
+    return summarise(results, time.perf_counter() - started), episodes
+
+
+def evaluate_scripted(name: str, world: World, recipe: Recipe) -> Evaluation:
+    """Play the recipe's evaluation games with the world's scripted player called ``name``."""
+    started = time.perf_counter()
+    policy, kind = world.policy(name), prepare(world.factory)
+    max_calls = rules_of(recipe).max_tool_calling_iterations or MAX_CALLS
+    rows = _evaluation_rows({None: world}, recipe, recipe.evaluation.games)
+    games = [
+        play_scripted(
+            world, policy, dict(row), derive("evaluation", index), kind=kind, max_calls=max_calls
+        )
+        for index, row in enumerate(rows)
+    ]
+    return summarise([_result_of(game) for game in games], time.perf_counter() - started)
 
 
 def play_model_games(
@@ -90,6 +107,16 @@ def play_model_games(
         )
         for game_seed, episode, is_won in zip(seeds, episodes, wins, strict=True)
     ]
+
+
+def _result_of(game: PlayedGame) -> GameResult:
+    return GameResult(
+        is_won=game.is_win,
+        reward=game.reward,
+        is_fault=game.outcome.is_fault(),
+        has_valid_call=not all(turn.is_error for turn in game.turns),
+        metrics=game.metrics,
+    )
 
 
 def _evaluation_rows(

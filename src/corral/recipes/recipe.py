@@ -122,7 +122,7 @@ class ReinforcementSection(_Section):
 
 
 class EvaluationSection(_Section):
-    """The same games after every stage, played greedily."""
+    """The same games after every stage."""
 
     games: int = Field(default=30, ge=1)
     """How many."""
@@ -130,6 +130,8 @@ class EvaluationSection(_Section):
     """The rows to play; None: the first rows of ``grpo.dataset``, or the world's own."""
     temperature: float = Field(default=0.0, ge=0)
     """0 is greedy."""
+    players: list[str] = Field(default_factory=list)
+    """Scripted players of the world that play the same games first, to compare with."""
 
 
 Environments = Annotated[dict[str, str], Field(min_length=1)]
@@ -177,6 +179,16 @@ class Recipe(_Section):
         if isinstance(self.model, ScratchModel):
             raise ValueError(
                 'model.kind = "scratch" builds the model for an environment, and there is none'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _scripted_players_play_one_environment_for_its_reward(self) -> "Recipe":
+        rewards = self.grpo.rewards if self.grpo is not None else []
+        if self.evaluation.players and (rewards or not isinstance(self.environment, str)):
+            raise ValueError(
+                f"evaluation.players={self.evaluation.players} play one environment and get its "
+                "own reward: leave them out where there are several, none, or grpo.rewards"
             )
         return self
 

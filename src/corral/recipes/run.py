@@ -16,7 +16,7 @@ from corral.config import Resolved, dump, load
 from corral.errors import UsageError
 from corral.hosting import find_environment
 from corral.recipes.demonstrations import solver_conversations
-from corral.recipes.evaluating import evaluate_model
+from corral.recipes.evaluating import evaluate_model, evaluate_scripted
 from corral.recipes.models import build_model
 from corral.recipes.named import Worlds, factory_of, find_rewards, rows_at, with_absolute_paths
 from corral.recipes.recipe import Recipe, ReinforcementSection, WarmupSection
@@ -80,6 +80,9 @@ class RecipeRun:
         source = self.model_path("base")
         done = {result.name for result in self.results}
         try:
+            for name in self.recipe.evaluation.players:
+                if name not in done:
+                    self._compare_with(name)
             for name, make in stages.items():
                 target = self.model_path(name)
                 if name not in done:
@@ -115,7 +118,14 @@ class RecipeRun:
             evaluation, episodes = evaluate_model(target, self.worlds, self.recipe)
             self.folder.write_episodes(f"eval-{name}", 0, episodes)
             numbers = evaluation.as_row()
-        seconds = time.perf_counter() - started
+        self._finish(name, numbers, time.perf_counter() - started)
+
+    def _compare_with(self, player: str) -> None:
+        self.listener.stage_started(player, None)
+        evaluation = evaluate_scripted(player, self.worlds[None], self.recipe)
+        self._finish(player, evaluation.as_row(), evaluation.seconds)
+
+    def _finish(self, name: str, numbers: Numbers, seconds: float) -> None:
         result = StageResult(name=name, metrics=numbers, seconds=seconds)
         self.results.append(result)
         self._write_summary()
@@ -216,7 +226,10 @@ def _worlds(recipe: Recipe) -> Worlds:
     """The environments, and whatever else is named, looked up before anything is built."""
     if recipe.grpo is not None:
         find_rewards(recipe.grpo.rewards)
-    return {name: find_environment(spec) for name, spec in recipe.environments().items()}
+    worlds = {name: find_environment(spec) for name, spec in recipe.environments().items()}
+    for player in recipe.evaluation.players:
+        worlds[None].policy(player)
+    return worlds
 
 
 def saved_config(recipe: Recipe) -> Path:
