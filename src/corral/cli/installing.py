@@ -11,7 +11,7 @@ from corral.errors import UsageError
 
 if TYPE_CHECKING:
     from corral.hosting import HostedEnvironment, Installed
-    from corral.worlds import World
+    from corral.worlds import Family, World
 
 Found = TypeVar("Found")
 
@@ -23,7 +23,8 @@ Install = Annotated[
 
 def install(
     name: Annotated[
-        str | None, typer.Argument(help="A world: built-in name, module:WORLD or path.py:WORLD.")
+        str | None,
+        typer.Argument(help="A world: built-in name, family, module:WORLD or path.py:WORLD."),
     ] = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Delete its virtual environments instead.")
@@ -43,15 +44,15 @@ def install(
     if name is None:
         raise UsageError("Name a world, or --list what there is.")
     from corral.hosting import remove as delete
-    from corral.worlds import find_world
+    from corral.worlds import find_installable
 
-    world = find_world(name)
+    world = find_installable(name)
     if remove:
-        gone = delete(world.name)
+        gone = delete(world.home)
         for one in gone:
             _report(one, "removed", json)
         if not gone and not json:
-            say(f"There is no virtual environment of {world.name}.")
+            say(f"There is no virtual environment of {world.home}.")
         return
     _report(_install(world), "ready", json)
     problem = world.needs.system_problem() if world.needs is not None else None
@@ -70,9 +71,11 @@ def make_ready(
     spec: str, *, install: bool, max_sessions: int | None = None
 ) -> "HostedEnvironment | None":
     """The same without looking further at the world; None if it runs in this process."""
-    if "://" in spec:
-        return None
     from corral.hosting import hosted_environment
+    from corral.worlds.registry import is_url
+
+    if is_url(spec):
+        return None
 
     return _with_install(lambda: hosted_environment(spec, max_sessions=max_sessions), install)
 
@@ -108,10 +111,10 @@ def _is_somebody_there() -> bool:
     return sys.stdin.isatty() and screen.is_terminal
 
 
-def _install(world: "World") -> "Installed":
+def _install(world: "World | Family") -> "Installed":
     from corral.hosting import install
 
-    with screen.status(f"Installing {world.name}") as status:
+    with screen.status(f"Installing {world.home}") as status:
         return install(world, tell=lambda line: status.update(line[: screen.width - 4]))
 
 
@@ -139,9 +142,9 @@ def _list(json: bool) -> None:
 
 
 def _needy() -> list[str]:
-    from corral.worlds import WORLDS
+    from corral.worlds import FAMILIES, WORLDS
 
-    return [name for name, world in WORLDS.items() if world.needs is not None]
+    return [name for name, one in [*WORLDS.items(), *FAMILIES.items()] if one.needs is not None]
 
 
 def _facts(one: "Installed") -> dict[str, object]:

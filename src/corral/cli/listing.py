@@ -27,16 +27,14 @@ def list_everything(
             {
                 "worlds": worlds,
                 "policies": players,
-                "families": sorted(FAMILIES),
+                "families": {name: family.summary for name, family in FAMILIES.items()},
                 "failures": failures,
                 "recipes": recipes,
             }
         )
         return
     rows = [(name, text, ", ".join(players[name])) for name, text in worlds.items()]
-    rows += [
-        (f"{family}:NAME", f"A game of {family}, by its name there.", "") for family in FAMILIES
-    ]
+    rows += [(f"{name}:NAME", family.summary, "") for name, family in FAMILIES.items()]
     screen.print(table("Worlds", ["name", "what it is", "players"], rows))
     for reason in failures.values():
         say(reason, style="yellow")

@@ -9,7 +9,7 @@ from corral.errors import UsageError
 from corral.hosting.places import installed_at, place_of
 from corral.hosting.server import HostedEnvironment
 from corral.worlds import World, find_world, world_of
-from corral.worlds.registry import is_named
+from corral.worlds.registry import is_named, is_url
 
 
 class NotInstalledError(UsageError):
@@ -34,7 +34,7 @@ def find_environment(spec: str, *, max_sessions: int | None = None) -> World:
         NotInstalledError: It needs a virtual environment that is not there.
         InfrastructureFault: The server of the URL does not answer.
     """
-    if "://" in spec:
+    if is_url(spec):
         from corral.serve.client.remote import RemoteEnvironment
 
         return world_of(RemoteEnvironment(spec), name=spec)
@@ -59,7 +59,7 @@ def hosted_environment(spec: str, *, max_sessions: int | None = None) -> HostedE
         raise UsageError(f"{world.name} cannot run here. {problem}")
     if needs.are_met():
         return None
-    folder = place_of(world.name, needs)
+    folder = place_of(world.home, needs)
     if Path(sys.prefix) == folder:  # serving there would start the same again, without end
         raise UsageError(
             f"The virtual environment of {world.name} lacks {' or '.join(needs.modules)}. Make it "
@@ -70,7 +70,7 @@ def hosted_environment(spec: str, *, max_sessions: int | None = None) -> HostedE
         raise NotInstalledError(
             f"{world.name} needs packages that clash with others, so it runs in a virtual "
             f"environment of its own, which is not there yet (about {needs.size_mb} MB). Make it "
-            f"with: corral install {spec}",
+            f"with: corral install {needs.shared_as or spec}",
             world,
         )
     return HostedEnvironment(

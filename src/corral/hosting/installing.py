@@ -24,7 +24,7 @@ from corral.hosting.places import (
     write_note,
 )
 from corral.processes import Job, supervisor_command
-from corral.worlds import World, find_world
+from corral.worlds import Family, World, find_installable
 from corral.worlds.needs import Needs
 
 _TAIL_LINES = 20
@@ -42,33 +42,33 @@ class InstallError(InfrastructureFault, RuntimeError):
     """A virtual environment could not be made; nothing of it is left."""
 
 
-def install(world: World | str, *, tell: Tell = lambda _: None) -> Installed:
+def install(world: World | Family | str, *, tell: Tell = lambda _: None) -> Installed:
     """Make the virtual environment of a world, unless it is there.
 
     Of several processes that want it at the same time one makes it, and the others wait. One that
     is interrupted leaves nothing that counts, and the next one begins anew.
 
     Args:
-        world: A world that declares `Needs`, or what names it.
+        world: A world that declares `Needs`, a family of such worlds, or what names one of them.
 
     Raises:
         UsageError: It needs no environment, or another Python than there is.
         InstallError: The packages could not be installed; the message ends with what pip wrote.
     """
-    found = find_world(world) if isinstance(world, str) else world
+    found = find_installable(world) if isinstance(world, str) else world
     needs = found.needs
     if needs is None:
         raise UsageError(f"{found.name} needs nothing installed: it runs wherever Corral does.")
-    folder = place_of(found.name, needs)
-    with locked(found.name):
-        _clear_drafts(found.name)
+    folder = place_of(found.home, needs)
+    with locked(found.home):
+        _clear_drafts(found.home)
         installed = installed_at(folder)
         if installed is not None:
             return installed
-        python = find_python(needs.python, needs.newest_python, needed_by=found.name)
+        python = find_python(needs.python, needs.newest_python, needed_by=found.home)
         draft = draft_of(folder)
         try:
-            _build(found.name, needs, draft, python, tell)
+            _build(found.home, needs, draft, python, tell)
             _move(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
+from corral.env.io_thread import io_thread
 from corral.serve.client import LocalProcess, RemoteEnvironment
-from corral.serve.client.io_thread import io_thread
 from corral.serve.ports import free_port
 from corral.serve.security_rules import TOKEN_VARIABLE
 

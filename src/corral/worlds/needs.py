@@ -29,6 +29,9 @@ class Needs:
     """The oldest Python that will do, where Corral's own oldest will not."""
     newest_python: tuple[int, int] | None = None
     """The newest Python that will do, where a package is not built for later ones."""
+    shared_as: str | None = None
+    """What the virtual environment is called where several worlds share it; by default as the
+    world."""
     max_sessions: int = 64
     """Environments that a server of it bears at a time; further ones wait."""
     system_problem: Callable[[], str | None] = _no_problem

@@ -3,7 +3,10 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+from corral.env.tools import discover_tools
 
 RANDOM_INT_MAX = 20
 RANDOM_TEXT_LETTERS = 5
@@ -45,6 +48,16 @@ def random_caller(schemas: Sequence[Mapping[str, Any]]) -> Policy:
         return PolicyAction(tool=function["name"], arguments=arguments)
 
     return play
+
+
+def any_caller(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
+    """:func:`random_caller` for worlds whose tools are known only once an environment is there."""
+    return _caller_of(type(env))(env, last_text, rng)
+
+
+@cache
+def _caller_of(environment_class: type) -> Policy:
+    return random_caller([tool.schema for tool in discover_tools(environment_class)])
 
 
 def _draw(schema: Mapping[str, Any], rng: random.Random) -> Any:

@@ -7,8 +7,18 @@ from typing import Any, cast
 from corral.env.lifecycle import prepare
 from corral.env.registry import resolve
 from corral.errors import UsageError
-from corral.worlds import browser, catch, echo, guess_number, multi_env, openspiel, sudoku, wordle
+from corral.worlds import (
+    browser,
+    catch,
+    echo,
+    guess_number,
+    multi_env,
+    openspiel,
+    sudoku,
+    wordle,
+)
 from corral.worlds.entry_points import added_names, added_world
+from corral.worlds.family import Family
 from corral.worlds.policy import random_caller
 from corral.worlds.world import Row, TaskSource, World
 
@@ -26,7 +36,7 @@ WORLDS: dict[str, World] = {
     )
 }
 
-FAMILIES: dict[str, Callable[[str], World]] = {"openspiel": openspiel.game}
+FAMILIES: dict[str, Family] = {family.name: family for family in (openspiel.FAMILY,)}
 """What stands before the colon of ``family:name``, and what makes the world of that name."""
 
 
@@ -39,6 +49,15 @@ def find_world(spec: str) -> World:
         return _named(spec)
     found = resolve(spec, also=World)
     return found if isinstance(found, World) else world_of(found, name=spec)
+
+
+def find_installable(spec: str) -> World | Family:
+    """What ``corral install`` is given: a family, whose worlds share one environment, or a world.
+
+    Raises:
+        UsageError: There is neither; the message says what there is.
+    """
+    return FAMILIES[spec] if spec in FAMILIES else find_world(spec)
 
 
 def added_worlds() -> tuple[dict[str, World], dict[str, str]]:
@@ -61,13 +80,20 @@ def is_named(spec: str) -> bool:
     return ":" not in spec or spec.partition(":")[0] in FAMILIES
 
 
+def is_url(spec: str) -> bool:
+    """Whether ``spec`` is the address of a server; a family may take addresses of its own."""
+    return "://" in spec and not is_named(spec)
+
+
 def _named(spec: str) -> World:
     family, colon, name = spec.partition(":")
     if colon:
-        return FAMILIES[family](name)
+        return FAMILIES[family].world(name)
     world = WORLDS.get(spec) or added_world(spec, world_of)
     if world is not None:
         return world
+    if spec in FAMILIES:
+        raise UsageError(f"{spec!r} stands for many worlds. Name one of them: {spec}:NAME")
     added = added_names()
     also = f" Added by packages: {', '.join(added)}." if added else ""
     raise UsageError(

@@ -1,11 +1,12 @@
 """Drawing the rows of a world: from the finite things it can hide, or as seeds of games."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
 from corral.errors import UsageError
+from corral.worlds.world import Row, TaskSource
 
 T = TypeVar("T")
 
@@ -22,6 +23,22 @@ def game_seeds(*, seed: int, count: int) -> list[int]:
 def held_out_seeds(count: int) -> range:
     """The seeds of evaluations: always the same, and never among those of training."""
     return range(FIRST_HELD_OUT_SEED, FIRST_HELD_OUT_SEED + count)
+
+
+def seeded_rows(prompt: str) -> tuple[TaskSource, Callable[[int], list[Row]]]:
+    """The rows ``{"prompt", "seed"}`` of a game whose seed is all it needs.
+
+    Returns:
+        ``tasks`` and ``evaluation_tasks`` of a world.
+    """
+
+    def tasks(seed: int, count: int) -> list[Row]:
+        return [{"prompt": prompt, "seed": one} for one in game_seeds(seed=seed, count=count)]
+
+    def evaluation_tasks(count: int) -> list[Row]:
+        return [{"prompt": prompt, "seed": one} for one in held_out_seeds(count)]
+
+    return tasks, evaluation_tasks
 
 
 def draw_in_passes(items: Sequence[T], *, seed: int, count: int) -> list[T]:

@@ -36,6 +36,11 @@ class World:
     """What its environments import beside Corral; None for nothing."""
     policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
 
+    @property
+    def home(self) -> str:
+        """What its virtual environment is called, where it needs one."""
+        return (self.needs and self.needs.shared_as) or self.name
+
     def policy(self, name: str) -> Policy:
         """The scripted player called ``name``."""
         if name not in self.policies:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from corral.env.io_thread import io_thread
 from corral.serve.client import ClientOptions, EnvClient, SessionLostError
-from corral.serve.client.io_thread import io_thread
 from corral.serve.client.launchers import LocalProcess
 from support.chaos_proxy import Chaos, ChaosProxy
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from corral.env.io_thread import io_thread
 from corral.errors import UsageError
 from corral.serve.client import DockerImage, EnvClient, LaunchError, LocalProcess
 from corral.serve.client.address import address_of
 from corral.serve.client.http import http_status
-from corral.serve.client.io_thread import io_thread
 from corral.serve.ports import free_port
 
 SLOW_SERVER = """
@@ -95,7 +95,7 @@ def test_a_command_that_ends_at_once_says_what_it_wrote():
 PARENT = """
 import sys, time
 from corral.serve.client import LocalProcess
-from corral.serve.client.io_thread import io_thread
+from corral.env.io_thread import io_thread
 launcher = LocalProcess(sys.argv[1:], ready_timeout_s={ready_s})
 io_thread().call(launcher.start())
 print("started", flush=True)

@@ -8,7 +8,7 @@ import pytest
 from corral.chat.observation import merge_observation
 from corral.chat.pictures import loaded, pictures_of
 from corral.env import OwnProcess, call_reset, prepare
-from corral.serve.client.io_thread import io_thread
+from corral.env.io_thread import io_thread
 from corral.serve.client.launchers import LocalProcess
 from corral.serve.client.remote import RemoteEnvironment
 from support import gallery

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from corral.env import call_reset, call_rewards, is_done, metrics, prepare
+from corral.env.io_thread import io_thread
 from corral.env.lifecycle import close
 from corral.errors import InfrastructureFault
-from corral.serve.client.io_thread import io_thread
 from corral.serve.client.launchers import LocalProcess
 from corral.serve.client.remote import RemoteEnvironment
 from corral.worlds.registry import find_world

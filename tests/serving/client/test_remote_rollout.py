@@ -8,15 +8,15 @@ import pytest
 
 from corral.chat.format import ChatFormat
 from corral.env import prepare
+from corral.env.io_thread import io_thread
+from corral.env.signatures import ToolSpec, method_of
 from corral.records import Episode, Outcome
 from corral.rollout import attempts
 from corral.rollout.limits import Limits
 from corral.serve.client import ClientOptions
-from corral.serve.client.io_thread import io_thread
 from corral.serve.client.launchers import LocalProcess
 from corral.serve.client.remote import RemoteEnvironment, ServedWorld
 from corral.serve.client.remote_tools import RemoteTool, RemoteWorld
-from corral.serve.client.signatures import ToolSpec, method_of
 from corral.worlds.guess_number import GuessNumber
 from support.scripted_peer import Peer, ScriptedPeer
 from unit.rollout.conftest import TOKENIZER, Table, call

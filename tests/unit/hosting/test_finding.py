@@ -7,7 +7,7 @@ import pytest
 
 from corral.errors import UsageError
 from corral.hosting import NotInstalledError, find_environment, hosted_environment, install, places
-from corral.worlds import WORLDS, Needs, World, guess_number
+from corral.worlds import WORLDS, Family, Needs, World, find_installable, guess_number
 from corral.worlds.registry import FAMILIES
 
 NEEDS = Needs(requirements=("no_such_thing==1.0",), modules=("no_such_thing",), size_mb=10)
@@ -37,10 +37,45 @@ def test_a_world_without_needs_runs_here():
     assert hosted_environment("corral.worlds.echo.env:Echo") is None
 
 
+def kin(needs: Needs) -> Family:
+    return Family(
+        name="kin",
+        summary="Many worlds.",
+        world=lambda name: replace(NEEDY, name=f"kin:{name}", needs=needs),
+        needs=needs,
+    )
+
+
 def test_a_world_of_a_family_is_found_like_others(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(FAMILIES, "kin", lambda name: replace(NEEDY, name=f"kin:{name}"))
+    monkeypatch.setitem(FAMILIES, "kin", kin(NEEDS))
     with pytest.raises(NotInstalledError, match="corral install kin:small"):
         find_environment("kin:small")
+
+
+def test_worlds_of_a_family_share_an_environment(monkeypatch: pytest.MonkeyPatch):
+    needs = replace(NEEDS, shared_as="kin")
+    monkeypatch.setitem(FAMILIES, "kin", kin(needs))
+    with pytest.raises(NotInstalledError, match=r"corral install kin$"):
+        find_environment("kin:small")
+    assert find_installable("kin") is FAMILIES["kin"]
+    assert find_installable("kin").home == find_installable("kin:small").home == "kin"
+    note_in(places.place_of("kin", needs))
+    small: Any = find_environment("kin:small").factory
+    large: Any = find_environment("kin:large").factory
+    assert small.python == large.python
+    assert (small.world, large.world) == ("kin:small", "kin:large")
+
+
+def test_a_family_alone_is_no_world(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(FAMILIES, "kin", kin(NEEDS))
+    with pytest.raises(UsageError, match="Name one of them: kin:NAME"):
+        find_environment("kin")
+
+
+def test_a_family_may_take_addresses(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(FAMILIES, "kin", kin(NEEDS))
+    with pytest.raises(NotInstalledError):
+        find_environment("kin:http://127.0.0.1:1/mcp")
 
 
 def test_a_world_whose_modules_are_here_runs_here(monkeypatch: pytest.MonkeyPatch):

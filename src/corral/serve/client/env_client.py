@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
+from corral.env.io_thread import io_thread
 from corral.errors import UsageError
 from corral.serve.client.address import address_of
 from corral.serve.client.errors import ClientClosedError, ProtocolError
-from corral.serve.client.io_thread import io_thread
 from corral.serve.client.launchers import DockerImage, Launcher, Space
 from corral.serve.client.options import ClientOptions
 from corral.serve.client.payloads import action_payload, typed

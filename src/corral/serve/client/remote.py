@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from corral.env.content import are_content_blocks
+from corral.env.signatures import method_of
 from corral.errors import InfrastructureFault
 from corral.serve.client.address import address_of
 from corral.serve.client.env_client import EnvClient, StepResult
 from corral.serve.client.errors import ToolCallError
 from corral.serve.client.options import ClientOptions
 from corral.serve.client.remote_tools import RemoteTool, RemoteWorld, examine
-from corral.serve.client.signatures import method_of
 
 _NOT_SHOWN = frozenset({"metadata", "reward", "done"})
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
+from corral.env.signatures import Schema, ToolSpec, python_name, resolved
 from corral.serve.client.address import Address
 from corral.serve.client.errors import ProtocolError, ServerUnreachableError
 from corral.serve.client.http import http_json
 from corral.serve.client.options import ClientOptions
-from corral.serve.client.signatures import Schema, ToolSpec, python_name, resolved
 
 RESERVED = ("reset", "get_reward", "close", "done", "metrics", "reward_parts", "won")
 """What an environment object is asked itself."""

@@ -1,16 +1,16 @@
 """Any game of OpenSpiel as a world, found as ``openspiel:NAME``."""
 
 from functools import partial
-from typing import Any
 
+from corral.worlds.family import Family
 from corral.worlds.openspiel.env import MAX_PLIES, OpenSpielGame, Opponent
 from corral.worlds.openspiel.loading import is_open, load
 from corral.worlds.openspiel.players import random_player, searcher
 from corral.worlds.policy import Policy
-from corral.worlds.tasks import game_seeds, held_out_seeds
+from corral.worlds.tasks import seeded_rows
 from corral.worlds.world import World
 
-__all__ = ["OpenSpielGame", "game"]
+__all__ = ["FAMILY", "OpenSpielGame", "game"]
 
 
 def game(
@@ -28,20 +28,24 @@ def game(
         policies["solver"] = searcher()
     seats = loaded.num_players()
     others = f" against {seats - 1} {opponent} player{'s' * (seats > 2)}" if seats > 1 else ""
+    tasks, evaluation_tasks = seeded_rows(f"Play {name}.\n")
     return World(
         name=f"openspiel:{name}",
         summary=f"OpenSpiel's {loaded.get_type().long_name}{others}.",
         factory=partial(OpenSpielGame, name, player=player, opponent=opponent, max_plies=max_plies),
-        tasks=lambda seed, count: _rows(name, game_seeds(seed=seed, count=count)),
-        evaluation_tasks=lambda count: _rows(name, held_out_seeds(count)),
+        tasks=tasks,
+        evaluation_tasks=evaluation_tasks,
         policies=policies,
         is_win=_is_win,
     )
 
 
-def _rows(name: str, seeds: Any) -> list[dict[str, Any]]:
-    return [{"prompt": f"Play {name}.\n", "seed": seed} for seed in seeds]
-
-
 def _is_win(env: OpenSpielGame) -> bool:
     return env.won
+
+
+FAMILY = Family(
+    name="openspiel",
+    summary="Any game of OpenSpiel, against scripted players.",
+    world=game,
+)

@@ -1,13 +1,17 @@
 """From JSON schema back to Python: methods with the signature and docstring that a schema tells.
 
-A served world's tools must look to a model as they do in-process. There the schema is made from a
-method; here a method is made from the schema, such that it gives the same schema again.
+Tools that live elsewhere, on a server or in another library, must look to a model as they do
+there. The schema is made from a method; here a method is made from the schema, such that it gives
+the same schema again.
 """
+
+# pyright: standard
+# Not strict as its neighbours: a JSON schema is a nested mapping of anything.
 
 import inspect
 import keyword
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union, cast
 
@@ -61,21 +65,28 @@ class ToolSpec:
     """JSON schema of what it returns, where that is known."""
 
 
-def method_of(
-    spec: ToolSpec, call: Callable[[Any, dict[str, Any]], Awaitable[Any]]
-) -> Callable[..., Awaitable[Any]]:
-    """An asynchronous method that has the tool's signature and passes its arguments to ``call``."""
+def method_of(spec: ToolSpec, call: Callable[[Any, dict[str, Any]], Any]) -> Callable[..., Any]:
+    """A method that has the tool's signature and passes its arguments to ``call``.
+
+    It is asynchronous if ``call`` is.
+    """
     names = _parameter_names(spec)
     text = _text(spec, names)
     signature = _signature(spec, names)
     remote_names = {python: remote for remote, python in names.items()}
 
-    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def given(self: Any, args: Any, kwargs: Any) -> dict[str, Any]:
         bound = signature.bind(self, *args, **kwargs)
         del bound.arguments["self"]
-        arguments = {remote_names[name]: value for name, value in bound.arguments.items()}
-        return await call(self, arguments)
+        return {remote_names[name]: value for name, value in bound.arguments.items()}
 
+    async def asynchronous(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await call(self, given(self, args, kwargs))
+
+    def synchronous(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return call(self, given(self, args, kwargs))
+
+    method = asynchronous if inspect.iscoroutinefunction(call) else synchronous
     function = cast("Any", method)
     function.__name__ = function.__qualname__ = spec.name
     function.__doc__ = docstring(text, (spec.returns or {}).get("description"))

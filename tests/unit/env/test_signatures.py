@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from corral.env.docstring import ToolText, read_docstring
 from corral.env.json_types import json_schema
 from corral.env.schema import describe
-from corral.serve.client.signatures import (
+from corral.env.signatures import (
     LEFT_OUT,
     ToolSpec,
     docstring,
@@ -183,3 +183,10 @@ def test_any_description_makes_a_docstring_that_can_be_read(description: str):
 def test_names_become_names_of_methods(name: str, python: str):
     assert python_name(name) == python
     assert python_name(name, taken=[python]) != python
+
+
+def test_a_method_is_asynchronous_where_its_call_is():
+    spec = ToolSpec(name="add", description="Add.", parameters={"properties": {"from": {}}})
+    method = method_of(spec, lambda self, arguments: (self, arguments))
+    assert method(7, 3) == (7, {"from": 3})
+    assert not inspect.iscoroutinefunction(method)
