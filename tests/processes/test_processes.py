@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import torch
 
+from corral.track import RunFolder
+from corral.training.counters import PATIENCE
 from support.launch import run_module, started_module
 
 
@@ -35,7 +37,6 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
     ("what", "own", "told"),
     [
         ("reward", "no reward here", "Process 1: UsageError: Reward function"),
-        ("reset", "no world here", "Process 1: EnvironmentFault: All 4 episodes failed"),
         ("evaluation", "no reward here", "Process 1: UsageError: Reward function"),
     ],
 )
@@ -47,3 +48,26 @@ def test_a_process_that_fails_alone_ends_all(
     assert all(one.returncode not in (0, -9) for one in started)
     assert told in first
     assert own in second
+
+
+@pytest.mark.timeout(600)
+def test_a_process_without_an_episode_learns_from_those_of_the_other(tmp_path: Path) -> None:
+    with started_module("support.failing_process", tmp_path, "reset", processes=2) as started:
+        outputs = [one.communicate(timeout=240)[0] for one in started]
+    assert [one.returncode for one in started] == [0, 0], outputs
+    lines = [line.metrics for line in RunFolder(tmp_path).read_metrics("grpo")]
+    assert len([line for line in lines if line.get("tokens/trainable", 0) > 0]) == 4
+    assert "4 of 4 episodes leave their groups" in outputs[1]
+
+
+@pytest.mark.timeout(600)
+def test_processes_without_any_episode_stop_together_and_keep_their_steps(tmp_path: Path) -> None:
+    with started_module("support.failing_process", tmp_path, "every reset", processes=2) as started:
+        outputs = [one.communicate(timeout=240)[0] for one in started]
+    assert all(one.returncode not in (0, -9) for one in started)
+    saved = tmp_path / "checkpoints" / "grpo" / f"checkpoint-{PATIENCE}"
+    assert saved.is_dir()
+    for output in outputs:
+        assert f"EnvironmentFault: No episode could be played in {PATIENCE} generations" in output
+        assert str(saved) in output
+        assert "The latest: train_dataset[" in output

@@ -155,7 +155,7 @@ WRONG = [
     (
         ResetWithABug,
         EnvironmentFault,
-        "All 8 episodes failed. The first: ResetWithABug.reset raised KeyError: 'start'",
+        "The latest: train_dataset[0]: ResetWithABug.reset raised KeyError: 'start'",
     ),
     (ToolWithoutDocstring, UsageError, "ToolWithoutDocstring.multiply has no docstring"),
     (

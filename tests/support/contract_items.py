@@ -110,8 +110,8 @@ ITEMS = {number: text for section in SECTIONS for number, text in section.items.
 DIFFERS = {
     3: "an adapter of the output head is trained, and a template without a place for tools gets "
     "one; neither is refused",
-    10: "does not end training: the episode leaves its group, and only when every episode fails "
-    "the run stops with the cause",
+    10: "does not end training: the episode leaves its group; a step of which none could be played "
+    "makes no update, and only ten of those in a row (three at the start) end the run",
     16: "arguments that do not fit are explained (which, what was given, what is wanted) instead "
     "of quoting Python's TypeError; a list that is no content blocks is text",
     18: "results are in the order of the calls, not the synchronous ones first",

@@ -1,6 +1,7 @@
 """A run whose second process fails alone: ``python -m support.failing_process FOLDER WHAT``.
 
-``reward``: its reward function raises in training. ``reset``: none of its episodes can be played.
+``reward``: its reward function raises in training. ``reset``: none of its episodes can be played;
+with ``every reset``, none of either process.
 ``evaluation``: its reward function raises in an evaluation, of which the first process plays less.
 Started by ``test_processes.py`` with the variables that launchers set.
 """
@@ -20,7 +21,7 @@ def main(folder: Path, what: str) -> None:
 
     class World:
         def reset(self, **row: Any) -> None:
-            if is_second and what == "reset":
+            if (is_second and what == "reset") or what == "every reset":
                 raise ValueError("no world here")
 
     def reward(completion_ids: Any, is_evaluation: Any = None, **_: Any) -> list[float]:
@@ -36,7 +37,7 @@ def main(folder: Path, what: str) -> None:
         reward,
         GRPOConfig(
             output_dir=str(folder),
-            max_steps=2,
+            max_steps=4,
             num_generations=4,
             per_device_train_batch_size=4,
             per_device_eval_batch_size=4,

@@ -235,8 +235,8 @@ SECTIONS: tuple[Section[Report], ...] = (
             "P066": Report(
                 "thinking-machines-lab/tinker-cookbook#507",
                 "A step in which nothing can be learned crashes",
-                "it passes without touching the weights; three in a row end the run, as do "
-                "failures of every episode",
+                "it passes without touching the weights; several in a row end the run, with its "
+                "steps saved",
             ),
             "P067": Report(
                 "thinking-machines-lab/tinker-cookbook#822",

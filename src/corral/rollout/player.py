@@ -52,6 +52,7 @@ class Player:
         stop_when_done: bool = False,
         retries: int = 2,
         max_concurrent: int | None = None,
+        needs_an_episode: bool = True,
     ) -> None:
         """
         Args:
@@ -62,6 +63,8 @@ class Player:
             sampling: How turns are sampled; ``max_new_tokens`` and ``seed`` are set for each turn,
                 and the stop ids of ``chat`` are added.
             max_concurrent: Episodes played at the same time; None for all.
+            needs_an_episode: Whether environments that fail every episode of a call are an error,
+                or data as well. When all infrastructure is down, it is always one.
         """
         self._kinds = dict(kinds or {})
         if len(self._kinds) > 1 and None in self._kinds:
@@ -76,6 +79,7 @@ class Player:
         _check_kinds_have(self.tools, self._kinds)
         self._retries = retries
         self._max_concurrent = max_concurrent
+        self._needs_an_episode = needs_an_episode
         self._is_playing = False
         self._rules = Rules(
             engine=engine,
@@ -104,7 +108,8 @@ class Player:
 
         Raises:
             UsageError: Something is set up wrongly.
-            EnvironmentFault: All episodes failed in the environment: a bug, with the first cause.
+            EnvironmentFault: All episodes failed in the environment: a bug, with the first cause
+                (not with ``needs_an_episode=False``).
             InfrastructureFault: All episodes failed, some of them beneath the environment.
         """
         if members < 1:
@@ -126,7 +131,7 @@ class Player:
             raise
         finally:
             self._is_playing = False
-        _raise_if_all_failed(results)
+        _raise_if_all_failed(results, spares_environments=not self._needs_an_episode)
         _tell_of_faults(results)
         return _groups(tasks, members, places, results)
 
@@ -218,11 +223,13 @@ def _tell_of_faults(results: Sequence[Result]) -> None:
         )
 
 
-def _raise_if_all_failed(results: Sequence[Result]) -> None:
+def _raise_if_all_failed(results: Sequence[Result], *, spares_environments: bool) -> None:
     """Stop where going on would only fail again: nothing was played that could be learned from."""
     causes = [result.cause for result in results if result.cause is not None]
     if not results or len(causes) < len(results):
         return
     beneath = [cause for cause in causes if not isinstance(cause, EnvironmentFault)]
+    if spares_environments and not beneath:
+        return
     first, kind = (beneath[0], InfrastructureFault) if beneath else (causes[0], EnvironmentFault)
     raise kind(f"All {len(causes)} episodes failed. The first: {first}") from first

@@ -1,8 +1,10 @@
 """The numbers that a generation reports: what its episodes came to, over all processes."""
 
+import logging
 from collections.abc import Sequence
 from statistics import fmean
 
+from accelerate import PartialState
 from accelerate.utils import gather_object
 
 from corral.chat import ChatFormat
@@ -13,6 +15,8 @@ from corral.training.exchange import gathered_episodes, means_over_processes
 from corral.training.generation import Generation
 from corral.training.grpo_config import GRPOConfig
 from corral.training.state import TrainerState
+
+logger = logging.getLogger(__name__)
 
 
 class GenerationNumbers:
@@ -36,6 +40,13 @@ class GenerationNumbers:
             is_own_template=self._chat.template is not None,
         )
         self.tokens.saw(counters)
+        if counters.has_only_faults and PartialState().is_main_process:
+            logger.warning(
+                "Step %d makes no update, as none of its %d episodes could be played. %s. "
+                "(%d in a row; %d end the run.)",
+                *(self._state.global_step + 1, counters.episodes, counters.shown_causes()),
+                *(self.tokens.empty_in_a_row, self.tokens.patience),
+            )
         self._state.num_tokens += prompt_and_sampled_tokens(episodes)
         return {
             **self._of_episodes(generation, episodes),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import nn
 from torch.optim import Optimizer
@@ -40,10 +40,12 @@ from corral.training.playing import (
     reward_columns,
     task_source,
     tool_schemas,
+    tool_sets,
 )
 from corral.training.policy_evaluation import PolicyEvaluation
 from corral.training.policy_step import PolicyStep
 from corral.training.processes import make_accelerator
+from corral.training.prompt_lengths import check_prompt_lengths
 from corral.training.reference import check_reference
 from corral.training.rollout_func import play_with
 from corral.training.run_settings import check_evaluation, default_folder, run_settings
@@ -158,6 +160,10 @@ class GRPOTrainer(ScriptView, Trainer):
         self.state = TrainerState(max_steps=self.plan.planned_steps(self.args, per_epoch))
         self.learner.schedule(self.state.max_steps)
         self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
+        if rollout_func is None:
+            sets = tool_sets(self.environment_kinds, tools)
+            context = self.engine.max_context()
+            check_prompt_lengths(self.source.known_rows, sets, self.chat, context)
         check_images(self.source.known_rows, self.model, self.chat, self.engine, self.args)
         self.player = player_of(self.args, self.engine, self.chat, self.environment_kinds, tools)
         self.rollout_func = rollout_func
@@ -201,16 +207,21 @@ class GRPOTrainer(ScriptView, Trainer):
         Args:
             resume_from_checkpoint: A checkpoint folder, or True for the newest one of the run (or a
                 fresh start if there is none). The remaining steps are those of an unbroken run.
+
+        Raises:
+            EnvironmentFault: No episode of several generations in a row could be played. A single
+                such generation makes no update, and its rows are named in a warning.
+            UsageError: Several generations in a row had nothing else to train.
         """
         saved = self.session.resume(resume_from_checkpoint)
         if saved is not None:
             self.loop.resume(saved["loop"])
+            self._numbers.tokens.has_trained = True
         self._publish_weights()
         self.loop.begin(evaluates_first=self.args.eval_on_start)
         while self.loop.goes_on():
             if self._numbers.tokens.is_starved:
-                self.loop.save_last()
-                raise self._numbers.tokens.why()
+                self._stop_starved()
             with self.loop.keeping_what_is_new():
                 # Rounded up: a run that ended within a generation goes on with the next one.
                 generation = self._play(-(-self.state.global_step // self.plan.steps))
@@ -218,6 +229,8 @@ class GRPOTrainer(ScriptView, Trainer):
             # A generation that feeds several steps is played again after a resume, so checkpoints
             # are made between generations.
             self.loop.between_generations()
+        if self._numbers.tokens.has_only_failed:
+            self._stop_starved()
         output = self.loop.end()
         self._push_at_end()
         return output
@@ -296,6 +309,11 @@ class GRPOTrainer(ScriptView, Trainer):
             self.loop.step_ends({**numbers, **learned, **step.as_metrics(), **times})
             # The numbers of the generation stand beside the first of its steps.
             started, numbers = time.perf_counter(), {}
+
+    def _stop_starved(self) -> NoReturn:
+        """End a run that has nothing left to train; all processes do."""
+        self.loop.save_last()
+        raise self._numbers.tokens.why(self.session.newest_checkpoint())
 
     def _publish_weights(self) -> None:
         changed = getattr(self.engine, "weights_changed", None)

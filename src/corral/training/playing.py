@@ -5,7 +5,7 @@ from typing import Any
 
 from corral.chat import ChatFormat
 from corral.engines.protocol import Engine
-from corral.env import EnvironmentKind, prepare, tools_of
+from corral.env import EnvironmentKind, ToolSet, prepare, tools_of
 from corral.errors import UsageError
 from corral.records import SamplingParams
 from corral.rollout import Limits, Player, RewardFunction, reward_functions
@@ -43,6 +43,7 @@ def player_of(
         ),
         stop_when_done=args.stop_when_done,
         retries=args.episode_retries,
+        needs_an_episode=False,  # one bad row must not end a run; see TokenWatch
     )
 
 
@@ -133,9 +134,15 @@ def _rows_to_play(
     return [{"prompt": [{"role": "user", "content": ""}]}]
 
 
+def tool_sets(
+    kinds: Mapping[str | None, EnvironmentKind], tools: Sequence[Callable[..., Any]]
+) -> dict[str | None, ToolSet]:
+    """What a task shows, by the name of its environment; under None for tasks that name none."""
+    return {name: kind.tools for name, kind in kinds.items()} or {None: tools_of(tools)}
+
+
 def tool_schemas(
     kinds: Mapping[str | None, EnvironmentKind], tools: Sequence[Callable[..., Any]]
 ) -> list[dict[str, Any]]:
     """The schemas of all tools that any task shows."""
-    sets = [kind.tools for kind in kinds.values()] or [tools_of(tools)]
-    return [schema for one in sets for schema in one.schemas]
+    return [schema for one in tool_sets(kinds, tools).values() for schema in one.schemas]

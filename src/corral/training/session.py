@@ -105,6 +105,10 @@ class Session:
         found = self.state.global_step in map(step_of, checkpoints(self.checkpoint_folder))
         return bool(broadcast_object_list([found])[0])
 
+    def newest_checkpoint(self) -> Path | None:
+        """The folder of the newest checkpoint of this stage, if there is one."""
+        return next(reversed(checkpoints(self.checkpoint_folder)), None)
+
     def can_save_alone(self) -> bool:
         """Whether there is something new to save, and nobody to wait for."""
         is_alone = self._learner.accelerator.num_processes == 1

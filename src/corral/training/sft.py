@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from corral.errors import UsageError
 from corral.records import Sample
 from corral.track import Tracker
-from corral.training.counters import PATIENCE
+from corral.training.counters import PATIENCE, where_saved
 from corral.training.data_files import RowStream, open_rows
 from corral.training.image_proof import prove_learner
 from corral.training.learner import Learner
@@ -207,10 +207,10 @@ class SFTTrainer(Trainer):
     def _has_nothing_to_learn(self) -> UsageError:
         dropped, truncated = len(self.tally.dropped), len(self.tally.truncated)
         return UsageError(
-            f"{PATIENCE} steps in a row had no token to learn, so the run stops; its last step is "
-            f"saved. Of the rows read so far {dropped} have none and {truncated} were cut at "
-            f"max_length={self.args.max_length}: raise it, or see what their labels, masks or "
-            "assistant messages leave to learn."
+            f"{PATIENCE} steps in a row had no token to learn, so the run stops. "
+            f"{where_saved(self.session.newest_checkpoint())} Of the rows read so far {dropped} "
+            f"have none and {truncated} were cut at max_length={self.args.max_length}: raise it, "
+            "or see what their labels, masks or assistant messages leave to learn."
         )
 
     def _prove_images(self) -> None:

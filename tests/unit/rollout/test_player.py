@@ -219,6 +219,14 @@ async def test_a_bug_in_every_reset_stops_the_run_with_its_cause(table: Any) -> 
     assert isinstance(caught.value.__cause__, EnvironmentFault)
 
 
+async def test_where_no_episode_is_needed_failed_ones_are_data(table: Any) -> None:
+    kind = world(reset=raises(AttributeError("no field 'x'")))
+    episodes = await table.episodes("ok", factory=kind, members=3, needs_an_episode=False)
+    assert outcomes(episodes) == ["environment_fault"] * 3
+    with pytest.raises(InfrastructureFault, match="All 2 episodes failed"):
+        await table.episodes("ok", members=2, fail_first=100, retries=0, needs_an_episode=False)
+
+
 @pytest.mark.report("P069")
 async def test_an_engine_failure_is_retried_from_nothing(table: Any) -> None:
     kind = world()

@@ -1,10 +1,12 @@
 """What became of a generation's tokens, and when a run has none left to train."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from corral.errors import EnvironmentFault, UsageError
 from corral.records import (
     Episode,
     Finish,
@@ -15,7 +17,7 @@ from corral.records import (
     ToolCounts,
     Transcript,
 )
-from corral.training.counters import PATIENCE, Counters, TokenWatch, count
+from corral.training.counters import LATER_PATIENCE, PATIENCE, Counters, TokenWatch, count
 
 STOP = 9
 
@@ -89,7 +91,7 @@ def test_malformed_calls_are_added_up() -> None:
     [
         (CUT, True, "1 cut off and masked: raise max_completion_length"),
         (UNSCORED, False, "1 without a reward"),
-        (FAULT, False, "1 faults"),
+        (FAULT, False, "No episode could be played in 3 generations in a row"),
         (episode(), False, "1 in which the model sampled nothing"),
     ],
 )
@@ -103,11 +105,32 @@ def test_a_run_starves_when_nothing_can_be_trained_for_a_while(
         assert not watch.is_starved
     watch.saw(counted(empty, masks=masks))
     assert watch.is_starved
-    assert said_why in str(watch.why())
+    assert said_why in str(watch.why(None))
 
 
-def test_one_token_is_enough_to_go_on() -> None:
+def test_a_run_that_had_a_token_to_train_is_given_more_time() -> None:
     watch = TokenWatch()
-    for episodes in [(FAULT,)] * (PATIENCE - 1) + [(episode(3),)] + [(FAULT,)] * (PATIENCE - 1):
+    for episodes in [(FAULT,), (episode(3),)] + [(FAULT,)] * (LATER_PATIENCE - 1):
         watch.saw(counted(*episodes))
     assert not watch.is_starved
+    watch.saw(counted(FAULT))
+    assert watch.is_starved
+    assert not watch.has_only_failed
+
+
+def test_only_faults_are_a_fault_and_rows_are_named_with_the_first_cause_of_each() -> None:
+    def fault(row: int, cause: str) -> Episode:
+        task = Task(index=row, prompt=())
+        return replace(FAULT, task=task, error=cause)
+
+    watch = TokenWatch()
+    watch.saw(counted(*(fault(row, f"{row} broke.") for row in (7, 7, 2, 3, 4, 5))))
+    assert watch.has_only_failed
+    error = watch.why(Path("run/checkpoint-3"))
+    assert isinstance(error, EnvironmentFault)
+    assert "saved in run/checkpoint-3" in str(error)
+    named = "train_dataset[7]: 7 broke; train_dataset[2]: 2 broke; train_dataset[3]: 3 broke"
+    assert f"The latest: {named}; and 2 more rows." in str(error)
+    watch.saw(counted(fault(7, "broke"), UNSCORED))
+    assert not watch.has_only_failed
+    assert isinstance(watch.why(None), UsageError)
