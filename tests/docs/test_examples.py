@@ -19,7 +19,7 @@ from corral.cli.main import app
 from corral.evaluation import Evaluation
 from corral.serve.ports import free_port
 from corral.serve.scaffold import scaffold
-from corral.worlds import find_world
+from corral.worlds import find_installable
 from support.docs_blocks import ROOT, Block, blocks, inline_commands
 from support.served_command import environment, serving
 from support.tiny_models import save_tiny_model
@@ -51,7 +51,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def of(*languages: str) -> list[Block]:
-    return [block for block in BLOCKS if block.language in languages]
+    return [block for block in BLOCKS if block.language in languages and not block.needs_packages()]
 
 
 def of_rows() -> list[Block]:
@@ -180,7 +180,7 @@ def run_corral(arguments: list[str]) -> None:
         with serving(["corral", "serve", *rest, "--port", str(port)], port):
             pass
     elif name == "install" and "--list" not in rest:
-        assert find_world(rest[0]).needs is not None  # installing takes a network and minutes
+        assert find_installable(rest[0]).needs is not None  # installing takes a network and minutes
     elif name == "push":
         assert "--dry-run" in rest  # nothing of a test is ever sent
         os.chdir(scaffold("demo", parent=Path.cwd()).folder)

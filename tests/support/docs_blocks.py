@@ -23,6 +23,10 @@ class Block:
     def __str__(self) -> str:
         return f"{self.page}:{self.line}-{self.language or 'none'}"
 
+    def needs_packages(self) -> bool:
+        """Whether it plays what has to be installed: tests/worlds/test_doors_page.py runs it."""
+        return self.page == "docs/doors.md" and "find_environment(" in self.text
+
     def commands(self) -> list[str]:
         """The lines of a shell block without comments."""
         lines = [line.partition("  #")[0].strip() for line in self.text.splitlines()]

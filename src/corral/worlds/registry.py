@@ -12,6 +12,7 @@ from corral.worlds import (
     catch,
     echo,
     guess_number,
+    gymnasium,
     multi_env,
     openspiel,
     sudoku,
@@ -36,7 +37,9 @@ WORLDS: dict[str, World] = {
     )
 }
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (openspiel.FAMILY,)}
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (gymnasium.FAMILY, openspiel.FAMILY)
+}
 """What stands before the colon of ``family:name``, and what makes the world of that name."""
 
 

@@ -1,0 +1,55 @@
+"""Plays games in the interpreter that runs it: for worlds whose packages are in another one.
+
+Reads jobs as JSON from standard input: ``{"world", "seed", "calls"}``, where calls are
+``[tool, arguments]``, or null for the random player. Writes what came of them.
+"""
+
+import json
+import random
+import sys
+from typing import Any
+
+from corral.errors import CorralError
+from corral.worlds import PolicyAction, find_world
+from corral.worlds.play import play_scripted
+
+
+def played(job: dict[str, Any]) -> dict[str, Any]:
+    """A game as JSON; what refuses to be played says why."""
+    try:
+        world = find_world(job["world"])
+        policy = world.policy("random") if job["calls"] is None else calling(job["calls"])
+        row = {"prompt": "Play.", "seed": job["seed"]}
+        game = play_scripted(world, policy, row, job["seed"], max_calls=1000)
+    except CorralError as error:
+        return {"refused": str(error)}
+    return {
+        "observation": game.observation,
+        "texts": [turn.content for turn in game.turns],
+        "errors": [turn.is_error for turn in game.turns],
+        "outcome": str(game.outcome),
+        "reward": game.reward,
+        "won": game.is_win,
+        "metrics": game.metrics,
+        "error": game.error,
+        "tools": game.tools,
+    }
+
+
+def calling(calls: list[Any]) -> Any:
+    """A player that makes these calls, whatever it is told."""
+    left = list(calls)
+
+    def play(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
+        if not left:
+            return None
+        tool, arguments = left.pop(0)
+        return PolicyAction(tool=tool, arguments=arguments)
+
+    return play
+
+
+if __name__ == "__main__":
+    out = sys.stdout
+    sys.stdout = sys.stderr  # where libraries may chat
+    json.dump([played(job) for job in json.load(sys.stdin)], out)
