@@ -91,6 +91,7 @@ class _Server:
             port=self._port,
             env_vars={TOKEN_VARIABLE: self.token},
             ready_timeout_s=_READY_TIMEOUT_S,
+            has_scratch=True,
         )
         io_thread().close_at_exit(self)
         io_thread().call(process.start())

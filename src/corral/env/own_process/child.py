@@ -5,6 +5,7 @@ event loop of that thread while it is called, and only then.
 """
 
 import asyncio
+import contextlib
 import socket
 import sys
 from collections.abc import Mapping
@@ -27,28 +28,27 @@ from corral.errors import INFRASTRUCTURE_ERRORS, InfrastructureFault, text_of
 def main() -> None:
     """Answer calls until the other end hangs up."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    with contextlib.suppress(EOFError):
+        told = channel.receive()
+        sys.path += [place for place in told["path"] if place not in sys.path]
+        _answer_calls(channel, told["environment"])
+
+
+def _answer_calls(channel: Channel, spec: str) -> None:
     home: Home | None = None
     while True:
+        asked = channel.receive()
         try:
-            asked = channel.receive()
-        except EOFError:
-            return
-        try:
-            if home is None:
-                sys.path += [place for place in asked["path"] if place not in sys.path]
-                home = Home(asked["environment"])
+            home = home or Home(spec)  # here, so that whoever asks is told why it failed
             answer = home.answer(asked)
         except InfrastructureFault as fault:
             answer = {"infrastructure": text_of(fault)}
         except INFRASTRUCTURE_ERRORS as error:
-            what = f"{asked['environment']}.{asked['call']}: {type(error).__name__}"
+            what = f"{spec}.{asked['call']}: {type(error).__name__}"
             answer = {"infrastructure": f"{what}: {text_of(error)}"}
         except Exception as error:  # noqa: BLE001 - whoever asked is told
             answer = {"raised": [type(error).__name__, text_of(error)]}
-        try:
-            channel.send(answer)
-        except EOFError:
-            return
+        channel.send(answer)
 
 
 class Home:

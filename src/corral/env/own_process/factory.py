@@ -88,7 +88,7 @@ class ProcessEnvironment:
     def reset(self, **row: Any) -> Any:
         """Start an episode, and before the first one the process."""
         if self._started is None and self._loss is None:
-            self._started = Started.start()
+            self._started = Started.start(self._spec)
             # Whoever forgets to close leaves no process behind.
             finalizer = weakref.finalize(self, self._started.end)
             finalizer.atexit = False  # the pipe to it closes then, which is enough
@@ -111,13 +111,7 @@ class ProcessEnvironment:
             raise ProcessLostError(self._loss or f"{self._spec}: call reset() first.")
         try:
             answer = self._started.ask(
-                {
-                    "call": name,
-                    "arguments": to_jsonable_python(for_json(arguments)),
-                    "environment": self._spec,
-                    "path": sys.path,
-                },
-                timeout_s=timeout_s,
+                name, to_jsonable_python(for_json(arguments)), timeout_s=timeout_s
             )
         except TimeoutError:
             why = self._lose(f"{name} took longer than {timeout_s:g} s; its process was ended.")

@@ -26,8 +26,8 @@ class Started:
         self._is_asked = False
 
     @classmethod
-    def start(cls) -> "Started":
-        """Start the process; what it is to be, the first call says."""
+    def start(cls, environment: str) -> "Started":
+        """Start the process of an environment, named as ``module:Class`` or ``path.py:Class``."""
         ours, theirs = socket.socketpair()
         descriptor = theirs.fileno()
         job = Job(
@@ -44,17 +44,20 @@ class Started:
                 start_new_session=True,  # Ctrl-C is for us; we then close the pipe
                 pass_fds=[descriptor],
             )
-        return cls(process, Channel(ours))
+        channel = Channel(ours)
+        with contextlib.suppress(EOFError):  # whoever asks is told that it has ended
+            channel.send({"environment": environment, "path": sys.path})
+        return cls(process, channel)
 
-    def ask(self, message: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
-        """What is answered.
+    def ask(self, name: str, arguments: Any, *, timeout_s: float) -> dict[str, Any]:
+        """Call a member of the environment.
 
         Raises:
             EOFError: The process has ended.
             TimeoutError: No answer came in time; none may be waited for any more.
         """
         self._is_asked = True
-        self._channel.send(message, timeout_s=timeout_s)
+        self._channel.send({"call": name, "arguments": arguments}, timeout_s=timeout_s)
         answer = self._channel.receive(timeout_s=timeout_s)
         self._is_asked = False
         return answer
@@ -63,7 +66,7 @@ class Started:
         """Let the environment close itself, unless a call to it is under way."""
         if not self._is_asked:
             with contextlib.suppress(EOFError, TimeoutError):
-                self.ask({"call": "close", "arguments": {}}, timeout_s=_GOODBYE_S)
+                self.ask("close", {}, timeout_s=_GOODBYE_S)
 
     def end(self) -> None:
         """End the process and all below it; returns when they are gone."""

@@ -61,18 +61,21 @@ class LocalProcess:
         env_vars: Mapping[str, str] | None = None,
         working_directory: str | Path | None = None,
         ready_timeout_s: float = 30.0,
+        has_scratch: bool = False,
     ) -> None:
         """
         Args:
             serves: What ``corral serve`` takes; or a command in whose words ``{port}`` is replaced.
             port: None takes a free one.
             env_vars: Added to the environment variables of this process.
+            has_scratch: Whether it gets a folder for temporary files, which is gone with it.
         """
         self._serves = serves
         self._port = port
         self._env_vars = dict(env_vars or {})
         self._directory = working_directory
         self._ready_timeout_s = ready_timeout_s
+        self._has_scratch = has_scratch
         self._process: _Supervised | None = None
 
     async def start(self) -> str:
@@ -108,9 +111,10 @@ class LocalProcess:
         if self._process is not None:
             raise UsageError("This launcher has started its server already; make another one.")
         url = f"http://127.0.0.1:{port}"
-        process = await _Supervised.start(
-            command, cleanup=cleanup, environment=environment, directory=self._directory
+        job = Job(
+            command=command, cleanup=cleanup, grace_s=_GRACE_S, has_scratch=self._has_scratch
         )
+        process = await _Supervised.start(job, environment, self._directory)
         try:
             await wait_until_ready(url, timeout_s=self._ready_timeout_s, process=process)
         except BaseException:
@@ -236,15 +240,10 @@ class _Supervised:
 
     @classmethod
     async def start(
-        cls,
-        command: Sequence[str],
-        *,
-        cleanup: Sequence[str],
-        environment: Mapping[str, str],
-        directory: Any,
+        cls, job: Job, environment: Mapping[str, str], directory: Any
     ) -> "_Supervised":
         process = await asyncio.create_subprocess_exec(
-            *supervisor_command(Job(command=command, cleanup=cleanup, grace_s=_GRACE_S)),
+            *supervisor_command(job),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -252,7 +251,7 @@ class _Supervised:
             env=dict(environment),
             cwd=directory,
         )
-        return cls(process, command)
+        return cls(process, job.command)
 
     @property
     def has_ended(self) -> bool:
