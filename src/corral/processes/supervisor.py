@@ -45,6 +45,8 @@ def main() -> int:
         )
     except OSError as error:
         print(f"{job['command'][0]}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        if scratch:
+            os.rmdir(scratch)
         return 127
     for descriptor in job["file_descriptors"]:
         os.close(descriptor)  # else whoever reads from the command would not see its end

@@ -20,10 +20,11 @@ from corral.serve.client.http import http_status
 from corral.serve.ports import free_port
 
 SLOW_SERVER = """
-import http.server, os, subprocess, sys, time
+import http.server, os, subprocess, sys, tempfile, time
 port, marker, ready_after = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
 grandchild = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open(marker, "w").write(f"{os.getpid()} {grandchild.pid}")
+open(marker + ".scratch", "w").write(tempfile.gettempdir())
 born = time.monotonic()
 print("hello from the server", flush=True)
 
@@ -75,6 +76,26 @@ def test_a_server_is_ready_only_when_health_says_so_and_gone_after_stop(tmp_path
     io_thread().call(launcher.stop())
     io_thread().call(launcher.stop())
     assert_gone(tmp_path / "pids")
+
+
+def test_what_a_server_leaves_in_its_folder_for_temporary_files_is_gone_with_it(tmp_path: Path):
+    here = {"TMPDIR": str(tmp_path)}
+    launcher = LocalProcess(command(tmp_path / "pids"), env_vars=here, has_scratch=True)
+    io_thread().call(launcher.start())
+    scratch = Path((tmp_path / "pids.scratch").read_text())
+    assert scratch.is_dir()
+    assert scratch.parent == tmp_path
+    (scratch / "left").mkdir()
+    io_thread().call(launcher.stop())
+    assert not scratch.exists()
+
+
+def test_a_command_that_is_not_there_leaves_no_folder(tmp_path: Path):
+    here = {"TMPDIR": str(tmp_path)}
+    launcher = LocalProcess(["no-such-program"], env_vars=here, has_scratch=True)
+    with pytest.raises(LaunchError, match="no-such-program"):
+        io_thread().call(launcher.start())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_server_that_never_gets_ready_leaves_nothing(tmp_path: Path):

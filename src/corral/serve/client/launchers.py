@@ -111,9 +111,7 @@ class LocalProcess:
         if self._process is not None:
             raise UsageError("This launcher has started its server already; make another one.")
         url = f"http://127.0.0.1:{port}"
-        job = Job(
-            command=command, cleanup=cleanup, grace_s=_GRACE_S, has_scratch=self._has_scratch
-        )
+        job = Job(command=command, cleanup=cleanup, grace_s=_GRACE_S, has_scratch=self._has_scratch)
         process = await _Supervised.start(job, environment, self._directory)
         try:
             await wait_until_ready(url, timeout_s=self._ready_timeout_s, process=process)
@@ -239,9 +237,7 @@ class _Supervised:
         self._reader = asyncio.create_task(self._read())
 
     @classmethod
-    async def start(
-        cls, job: Job, environment: Mapping[str, str], directory: Any
-    ) -> "_Supervised":
+    async def start(cls, job: Job, environment: Mapping[str, str], directory: Any) -> "_Supervised":
         process = await asyncio.create_subprocess_exec(
             *supervisor_command(job),
             stdin=asyncio.subprocess.PIPE,
