@@ -54,7 +54,7 @@ def _row(summary: Mapping[str, Any]) -> tuple[str, ...]:
 
 def main() -> None:
     """Print the table of the files that are given."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Print the table of results.")
     parser.add_argument("summaries", nargs="+", type=Path, metavar="SUMMARY.JSON")
     files = parser.parse_args().summaries
     print(table(json.loads(file.read_text(encoding="utf-8")) for file in files))
