@@ -39,12 +39,18 @@ class EnvironmentKind:
     """Plain functions the run adds, then the environment's own."""
     reward_columns: tuple[str, ...]
     """What its reward is called: its parts, or its class; empty without ``get_reward``."""
+    reset_signature: inspect.Signature | None = None
+    """What ``reset`` takes; None where that cannot be seen."""
     _unused: "list[Home]" = field(default_factory=list["Home"], repr=False)
 
     @property
     def has_reward(self) -> bool:
         """Whether it defines ``get_reward``."""
         return bool(self.reward_columns)
+
+    def check_columns(self, columns: Iterable[str]) -> None:
+        """Check that ``reset`` takes rows with these columns; see :func:`check_reset_columns`."""
+        _check_columns(self.name, self.reset_signature, columns)
 
     def construct(self) -> "Home":
         """An instance nobody uses yet, in its thread: the examined one first, then new ones.
@@ -125,6 +131,7 @@ def examine(
         cls=cls,
         tools=tools_of(standalone, cls),
         reward_columns=reward_columns(instance, name),
+        reset_signature=_reset_signature(instance),
         _unused=[home],
     )
 
@@ -135,11 +142,19 @@ def check_reset_columns(environment: object, columns: Iterable[str]) -> None:
     Raises:
         UsageError: It does not; the message names column, class and remedy.
     """
-    name = type(environment).__name__
+    _check_columns(type(environment).__name__, _reset_signature(environment), columns)
+
+
+def _reset_signature(environment: object) -> inspect.Signature | None:
     try:
-        signature = inspect.signature(cast("Any", environment).reset)
+        return inspect.signature(cast("Any", environment).reset)
     except (TypeError, ValueError):
-        return  # written in C or otherwise opaque: calling it will tell
+        return None  # written in C or otherwise opaque: calling it will tell
+
+
+def _check_columns(name: str, signature: inspect.Signature | None, columns: Iterable[str]) -> None:
+    if signature is None:
+        return
     parameters = signature.parameters.values()
     given = list(columns)
     accepted = [parameter.name for parameter in parameters if parameter.kind in _NAMED]

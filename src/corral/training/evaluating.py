@@ -4,7 +4,7 @@ Nothing of it reaches training: no gradient, no count, no draw from a random str
 """
 
 import random
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
@@ -17,8 +17,9 @@ from corral.records import Task
 from corral.rollout import Scored
 from corral.rollout.seeds import derive
 from corral.training.grpo_config import GRPOConfig
+from corral.training.row_checks import Kinds, check_rows
 from corral.training.task_stream import is_stream
-from corral.training.tasks import check_rows, rows_of, task_from_row
+from corral.training.tasks import rows_of, task_from_row
 
 
 def evaluation_sets(data: Any) -> dict[str | None, Any]:
@@ -30,14 +31,14 @@ def evaluation_sets(data: Any) -> dict[str | None, Any]:
     return {None: data}
 
 
-def evaluation_tasks(data: Any, environments: Collection[str | None], seed: int) -> list[Task]:
+def evaluation_tasks(data: Any, kinds: Kinds, seed: int) -> list[Task]:
     """The tasks of an evaluation: the same each time, so that evaluations can be compared.
 
     Raises:
         UsageError: There are no rows, or one cannot be played in these environments.
     """
     rows = list(data) if is_stream(data) else rows_of(data, name="eval_dataset")
-    check_rows(rows, environments, name="eval_dataset")
+    check_rows(rows, kinds, name="eval_dataset")
     if not rows:
         raise UsageError("eval_dataset has no rows: give at least one task.")
     return [

@@ -11,9 +11,10 @@ from corral.records import SamplingParams
 from corral.rollout import Limits, Player, RewardFunction, reward_functions
 from corral.training.grpo_config import GRPOConfig
 from corral.training.reward_models import with_reward_models
+from corral.training.row_checks import check_rows
 from corral.training.run_settings import check_stream
 from corral.training.task_stream import TaskStream, is_stream
-from corral.training.tasks import TaskSource, check_rows, rows_of
+from corral.training.tasks import TaskSource, rows_of
 
 Factory = Callable[[], Any]
 

@@ -1,13 +1,14 @@
 """Tasks from rows that are read as they come, such as those of a streamed dataset."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count, islice
 from typing import Any
 
 from corral.errors import UsageError, WrongTypeError
 from corral.records import Task
 from corral.rollout.seeds import derive
-from corral.training.tasks import check_row, check_rows, task_from_row
+from corral.training.row_checks import Kinds, RowCheck
+from corral.training.tasks import task_from_row
 
 Row = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ class TaskStream:
     def __init__(
         self,
         dataset: Any,
-        environments: Collection[str | None],
+        kinds: Kinds,
         *,
         per_generation: int,
         seed: int,
@@ -39,7 +40,7 @@ class TaskStream:
     ) -> None:
         """
         Args:
-            environments: What the rows may choose from; see ``tasks.check_row``.
+            kinds: What the rows may choose from.
 
         Raises:
             UsageError: There are no rows, the first cannot be played, or they cannot be shuffled.
@@ -47,7 +48,8 @@ class TaskStream:
         """
         self.known_rows = [_first_row(dataset)]
         """What is known of the rows before they are played: the first one."""
-        check_rows(self.known_rows, environments)
+        self._check = RowCheck.of_stream(self.known_rows[0], kinds)
+        self._check(self.known_rows[0], 0)
         if is_shuffled and not hasattr(dataset, "shuffle"):
             raise UsageError(
                 f"shuffle_dataset=True with a {type(dataset).__name__}, which has no shuffle(seed="
@@ -55,7 +57,6 @@ class TaskStream:
             )
         order_seed = seed if order_seed is None else order_seed
         self._rows = dataset.shuffle(seed=order_seed) if is_shuffled else dataset
-        self._environments = environments
         self._per_generation = per_generation
         self._seed = seed
         self._next = 0
@@ -97,7 +98,7 @@ class TaskStream:
 
     def _checked(self) -> Iterator[Row]:
         for index, row in enumerate(self._rows):
-            check_row(row, index, self._environments)
+            self._check(row, index)
             yield row
 
 

@@ -1,7 +1,7 @@
 """Where a run's tasks come from, and in which order."""
 
-import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,11 +11,6 @@ from corral.records import Message, Task
 from corral.rollout.seeds import derive
 from corral.training.image_columns import images_of, with_images
 from corral.training.picture_table import PictureTable
-
-logger = logging.getLogger(__name__)
-
-_LIKELY_PROMPTS = ("question", "problem", "instruction", "query", "prompts", "messages", "input")
-"""Columns that hold prompts in data made for other purposes."""
 
 
 class TaskSource:
@@ -126,6 +121,11 @@ def rows_of(dataset: object, *, name: str = "train_dataset") -> Sequence[Any]:
     Raises:
         WrongTypeError: The data is neither.
     """
+    if isinstance(dataset, str | Path):
+        raise WrongTypeError(
+            f"{name}={str(dataset)!r} is a name, not rows: give a list of dicts, or what "
+            f"{_loading(str(dataset))} returns."
+        )
     if isinstance(dataset, Mapping):
         raise WrongTypeError(
             f"{name} is a dict with the keys {', '.join(map(repr, list(dataset)[:5]))}: give a "
@@ -142,51 +142,10 @@ def rows_of(dataset: object, *, name: str = "train_dataset") -> Sequence[Any]:
     return [dataset[index] for index in range(len(dataset))]  # type: ignore[arg-type,index]
 
 
-def check_rows(
-    rows: Sequence[Any], environments: Collection[str | None], *, name: str = "train_dataset"
-) -> None:
-    """Check before anything is played that each row says what to play; see :func:`check_row`."""
-    rows = rows.without_columns() if isinstance(rows, PictureTable) else rows
-    for index, row in enumerate(rows):
-        check_row(row, index, environments, name=name)
-    likely = next((column for column in _LIKELY_PROMPTS if rows and column in rows[0]), None)
-    if environments and likely and all(row.get("prompt") is None for row in rows):
-        logger.warning(
-            "No row of %s has a `prompt`, so conversations begin with what reset() returns; `%s` "
-            "goes to reset() as an argument. Rename the column if it is the prompt.",
-            *(name, likely),
-        )
-
-
-def check_row(
-    row: Any, index: int, environments: Collection[str | None], *, name: str = "train_dataset"
-) -> None:
-    """Check that a row says what to play.
-
-    Args:
-        environments: The names that the data chooses from; only None for one that plays every row,
-            empty where there is none.
-        name: What the data set is called in errors.
-
-    Raises:
-        UsageError: It is no mapping, or has a prompt that is no conversation, or none where no
-            environment could bring one, or names an environment that is not there.
-    """
-    place = f"{name}[{index}]"
-    if not isinstance(row, Mapping):
-        raise UsageError(f"{place} is {row!r:.60}: each row must be a mapping of columns.")
-    try:
-        messages_of(row.get("prompt"))
-    except UsageError as error:
-        raise UsageError(f"{place}: {error}") from None
-    if not environments and row.get("prompt") is None:
-        raise UsageError(
-            f"{place} has no `prompt` (its columns: {', '.join(map(str, row)) or 'none'}), and "
-            "there is no environment that could bring one. Add the column."
-        )
-    is_choice = bool(environments) and None not in environments
-    if is_choice and row.get("environment") not in environments:
-        raise UsageError(
-            f"{place} has environment={row.get('environment')!r}, which is not among the "
-            f"environments: {', '.join(sorted(map(repr, environments)))}."
-        )
+def _loading(name: str) -> str:
+    """The call of ``datasets`` that reads what is named."""
+    kind = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
+    suffix = Path(name).suffix
+    if suffix in kind:
+        return f'datasets.load_dataset("{kind[suffix]}", data_files={name!r}, split="train")'
+    return f'datasets.load_dataset({name!r}, split="train")'

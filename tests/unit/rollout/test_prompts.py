@@ -103,3 +103,14 @@ async def test_what_a_tool_said_is_told_from_what_the_model_said(table: Any) -> 
     ]
     scored = await score([group], reward_functions(parrots))
     assert scored.groups[0].episodes[0].reward == 0.0
+
+
+async def test_a_prompt_that_ends_with_an_answer_is_followed_by_a_new_one(table: Any) -> None:
+    """As in TRL 1.16, which renders every prompt with a generation prompt."""
+    prompt = FEW_SHOT[:-1]
+    (group,) = await table.player("Indeed.", standalone=[add]).play([asks(prompt)], 1)
+    (episode,) = group.group.episodes
+    shown = table.shown(episode)
+    opened = "It is 4.<|im_end|>\n<|im_start|>assistant\nIndeed.<|im_end|>"
+    assert shown.endswith(opened)
+    assert trained_text(table, episode, group) == "Indeed.<|im_end|>"

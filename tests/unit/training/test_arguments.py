@@ -1,6 +1,5 @@
 """Arguments of the trainer that can't be used are told before a model is loaded."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import pytest
 from corral import GRPOConfig, GRPOTrainer, UsageError
 from corral.errors import WrongTypeError
 from corral.training.arguments import quantized
-from corral.training.tasks import check_rows
 
 
 class World:
@@ -91,17 +89,6 @@ def test_weights_of_rewards_are_finite() -> None:
         GRPOConfig(reward_weights=[float("nan")])
     with pytest.raises(UsageError, match=r"seed=.* should be less than 4294967296"):
         GRPOConfig(seed=2**70)
-
-
-def test_data_whose_prompts_have_another_name_is_warned_about(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        check_rows([{"prompt": "Play.", "question": "?"}], [None])
-        check_rows([{"level": 1}], [None])
-        assert not caplog.records
-        check_rows([{"question": "?"}], [None])
-    assert "`question` goes to reset() as an argument" in caplog.text
 
 
 def test_a_quantisation_is_given_once_and_to_a_model_that_is_loaded() -> None:

@@ -28,9 +28,9 @@ class Stream:
             yield row
 
 
-def stream(data: Any = None, environments: Any = (), **options: Any) -> TaskStream:
+def stream(data: Any = None, **options: Any) -> TaskStream:
     chosen = {"per_generation": 3, "seed": 1, "is_shuffled": False}
-    return TaskStream(Stream() if data is None else data, environments, **(chosen | options))
+    return TaskStream(Stream() if data is None else data, {}, **(chosen | options))
 
 
 def shuffled(seed: int = 1) -> TaskStream:
@@ -129,7 +129,7 @@ def test_evaluations_read_streams_and_dicts_of_datasets() -> None:
     every = {"listed": data, "streamed": data.to_iterable_dataset()}
     for sets in (every, datasets.DatasetDict(listed=data)):
         for one in evaluation_sets(sets).values():
-            found = [task.columns["number"] for task in evaluation_tasks(one, (), seed=1)]
+            found = [task.columns["number"] for task in evaluation_tasks(one, {}, seed=1)]
             assert found == list(range(7))
     (name,) = evaluation_sets(datasets.IterableDatasetDict(a=every["streamed"]))
     assert name == "a"

@@ -1,9 +1,10 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corral.errors import UsageError
-from corral.training.tasks import TaskSource, check_rows, rows_of, task_from_row
+from corral.errors import UsageError, WrongTypeError
+from corral.training.tasks import TaskSource, rows_of, task_from_row
 
 ROWS = [{"prompt": f"Task {number}.", "number": number} for number in range(7)]
 
@@ -88,16 +89,23 @@ def test_a_map_style_dataset_is_taken_row_by_row() -> None:
     assert rows_of(Dataset()) == [{"number": 0}, {"number": 1}]
 
 
+@pytest.mark.contract(3)
 @pytest.mark.parametrize(
     ("data", "text"),
     [
         (iter(ROWS), "train_dataset is a list_iterator: give a list of dicts"),
-        ([("a", 1)], r"train_dataset\[0\] is \('a', 1\): each row must be a mapping"),
+        (
+            "data.jsonl",
+            r"train_dataset='data.jsonl' is a name, not rows: .*"
+            r"load_dataset\(\"json\", data_files='data.jsonl', split=\"train\"\) returns",
+        ),
+        (Path("games.csv"), r"'games.csv' .*load_dataset\(\"csv\", data_files='games.csv'"),
+        ("someone/games", r"load_dataset\('someone/games', split=\"train\"\)"),
     ],
 )
 def test_data_of_another_shape_is_refused(data: Any, text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        check_rows(rows_of(data), [])
+    with pytest.raises(WrongTypeError, match=text):
+        rows_of(data)
 
 
 def test_no_rows_and_a_prompt_of_another_kind_are_refused() -> None:
@@ -105,32 +113,3 @@ def test_no_rows_and_a_prompt_of_another_kind_are_refused() -> None:
         source([])
     with pytest.raises(UsageError, match="prompt=7: give text, or a list of messages"):
         task_from_row({"prompt": 7}, index=0, seed=0)
-
-
-def test_rows_say_what_to_play_before_anything_is_played() -> None:
-    check_rows([{"prompt": "Go."}], [])
-    check_rows([{"level": 3}], [None])
-    check_rows([{"environment": "a"}, {"environment": "b", "prompt": "Go."}], ["a", "b"])
-    with pytest.raises(UsageError, match=r"train_dataset\[1\] has no `prompt` .*columns: text"):
-        check_rows([{"prompt": "Go."}, {"text": "Go."}], [])
-    with pytest.raises(
-        UsageError, match=r"train_dataset\[1\] .*'c', which is not among the environments: 'a', 'b'"
-    ):
-        check_rows([{"environment": "a"}, {"environment": "c"}], ["b", "a"])
-    with pytest.raises(UsageError, match="environment=None"):
-        check_rows([{"prompt": "Go."}], ["a"])
-
-
-@pytest.mark.parametrize(
-    ("prompt", "message"),
-    [
-        (5, r"train_dataset\[1\]: prompt=5"),
-        ([{"content": "Go."}], r"train_dataset\[1\]: prompt\[0\] is .* needs a `role`"),
-        ([{"role": "user", "content": 5}], r"train_dataset\[1\]: prompt\[0\] has content=5"),
-    ],
-)
-def test_a_prompt_that_is_no_conversation_is_told_before_anything_is_played(
-    prompt: Any, message: str
-) -> None:
-    with pytest.raises(UsageError, match=message):
-        check_rows([{"prompt": "Go."}, {"prompt": prompt}], [None])
