@@ -76,6 +76,23 @@ def test_a_run_without_trainable_tokens_stops_keeps_its_steps_and_says_why(
     assert [line.metrics["tokens/trainable"] for line in lines] == [0.0] * PATIENCE
 
 
+@pytest.mark.contract(32)
+@pytest.mark.report("P053")
+def test_what_no_reward_function_scores_is_told_in_one_line_a_generation(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def some(completions: list[Any], **kwargs: Any) -> list[float | None]:
+        return [None, None, *by_length(completions[2:])]
+
+    trainer(tmp_path, some, max_completion_length=4, max_steps=2).train()
+    told = [record.getMessage() for record in caplog.records]
+    assert [line for line in told if "no reward" in line] == [
+        f"Step {step}: no reward applies to 2 of 4 episodes (train_dataset[0]), which teach "
+        "nothing."
+        for step in (1, 2)
+    ]
+
+
 def test_every_step_counts_and_summary_and_report_add_up(tmp_path: Path) -> None:
     # A template without a place for tools, so that Corral's own writes every conversation.
     tokenizer = byte_level_tokenizer(chat_template=None)

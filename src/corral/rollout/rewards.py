@@ -8,7 +8,6 @@ Only episodes that are not faults are shown to reward functions, in one call a f
 groups together. A fault has no reward and thereby leaves its group.
 """
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,8 +20,6 @@ from corral.rollout.played import PlayedGroup
 from corral.rollout.reward_calls import call_all
 from corral.rollout.reward_functions import RewardFunction
 from corral.rollout.samples import completion_ids
-
-_logger = logging.getLogger(__name__)
 
 _NOT_COLUMNS = frozenset({"prompt", "completion", "completion_ids"})
 """Dataset columns that reward functions do not get under their own name."""
@@ -194,13 +191,5 @@ def _rewarded(
             episodes.append(replace(episode, rewards={}, reward=None))
             continue
         total = weighted_sum(own, weights)
-        if total is None:
-            _logger.warning(
-                "No reward applies to task %d, member %d: it counts neither in its group's mean "
-                "nor in the loss. Its columns: %.200r",
-                episode.task.index,
-                episode.member,
-                dict(episode.task.columns),
-            )
         episodes.append(replace(episode, rewards=dict(own), reward=total))
     return replace(played.group, episodes=tuple(episodes))

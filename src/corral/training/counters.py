@@ -51,11 +51,19 @@ class Counters:
     trainable: int
     causes: Mapping[int, str] = field(default_factory=dict[int, str])
     """By the number of its row: why the first fault of the row is one."""
+    unscored_rows: Sequence[int] = ()
+    """The rows that have an episode without a reward."""
 
     @property
     def has_only_faults(self) -> bool:
         """Whether no episode could be played to its end."""
         return self.faults == self.episodes
+
+    def shown_unscored(self) -> str:
+        """How many episodes no reward function scored, and of which rows they are."""
+        rows = [f"train_dataset[{row}]" for row in self.unscored_rows]
+        listed = ", ".join([*rows[:_SHOWN_ROWS], "..."] if rows[_SHOWN_ROWS:] else rows)
+        return f"{self.unscored} of {self.episodes} episodes ({listed})"
 
     def shown_causes(self) -> str:
         """Rows that could not be played, and why."""
@@ -109,6 +117,7 @@ def count(
         malformed=sum(episode.tools.malformed for episode in episodes),
         trainable=sum(episode.transcript.sampled_count() for episode in kept),
         causes=causes,
+        unscored_rows=sorted({e.task.index for e in played if e.reward is None}),
     )
 
 

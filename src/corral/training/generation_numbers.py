@@ -9,7 +9,7 @@ from accelerate.utils import gather_object
 
 from corral.chat import ChatFormat
 from corral.records import Episode
-from corral.training.counters import TokenWatch, count
+from corral.training.counters import Counters, TokenWatch, count
 from corral.training.episode_metrics import episode_metrics, prompt_and_sampled_tokens, token_counts
 from corral.training.exchange import gathered_episodes, means_over_processes
 from corral.training.generation import Generation
@@ -40,13 +40,8 @@ class GenerationNumbers:
             is_own_template=self._chat.template is not None,
         )
         self.tokens.saw(counters)
-        if counters.has_only_faults and PartialState().is_main_process:
-            logger.warning(
-                "Step %d makes no update, as none of its %d episodes could be played. %s. "
-                "(%d in a row; %d end the run.)",
-                *(self._state.global_step + 1, counters.episodes, counters.shown_causes()),
-                *(self.tokens.empty_in_a_row, self.tokens.patience),
-            )
+        if PartialState().is_main_process:
+            self._tell(counters)
         self._state.num_tokens += prompt_and_sampled_tokens(episodes)
         return {
             **self._of_episodes(generation, episodes),
@@ -57,6 +52,21 @@ class GenerationNumbers:
             "tokens/all": float(every),
             "time/play": generation.seconds,
         }
+
+    def _tell(self, counters: Counters) -> None:
+        step = self._state.global_step + 1
+        if counters.has_only_faults:
+            logger.warning(
+                "Step %d makes no update, as none of its %d episodes could be played. %s. "
+                "(%d in a row; %d end the run.)",
+                *(step, counters.episodes, counters.shown_causes()),
+                *(self.tokens.empty_in_a_row, self.tokens.patience),
+            )
+        if counters.unscored:
+            logger.warning(
+                "Step %d: no reward applies to %s, which teach nothing.",
+                *(step, counters.shown_unscored()),
+            )
 
     def of_evaluation(self, generation: Generation) -> dict[str, float]:
         """Those of a generation that nothing is learned from."""

@@ -134,3 +134,11 @@ def test_only_faults_are_a_fault_and_rows_are_named_with_the_first_cause_of_each
     watch.saw(counted(fault(7, "broke"), UNSCORED))
     assert not watch.has_only_failed
     assert isinstance(watch.why(None), UsageError)
+
+
+def test_episodes_without_a_reward_are_counted_and_their_rows_named_once() -> None:
+    rows = (5, 5, 2, 9, 7, 5)
+    unscored = [replace(UNSCORED, task=Task(index=row, prompt=())) for row in rows]
+    told = counted(*unscored, episode(3)).shown_unscored()
+    assert told == "6 of 7 episodes (train_dataset[2], train_dataset[5], train_dataset[7], ...)"
+    assert counted(UNSCORED).shown_unscored() == "1 of 1 episodes (train_dataset[0])"
