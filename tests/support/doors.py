@@ -14,7 +14,7 @@ from support import door_games
 from support.served_command import environment
 
 SPEC = f"{__file__}:WORLD"
-FAMILY_NAMES = ("gymnasium",)
+FAMILY_NAMES = ("gymnasium", "reasoning_gym")
 TIME_SERVER = "mcp-server-time==2026.10.10"
 
 _NEEDS = [needs for name in FAMILY_NAMES if (needs := FAMILIES[name].needs) is not None]

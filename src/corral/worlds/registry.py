@@ -15,6 +15,7 @@ from corral.worlds import (
     gymnasium,
     multi_env,
     openspiel,
+    reasoning_gym,
     sudoku,
     wordle,
 )
@@ -38,7 +39,7 @@ WORLDS: dict[str, World] = {
 }
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (gymnasium.FAMILY, openspiel.FAMILY)
+    family.name: family for family in (gymnasium.FAMILY, openspiel.FAMILY, reasoning_gym.FAMILY)
 }
 """What stands before the colon of ``family:name``, and what makes the world of that name."""
 
