@@ -1,5 +1,6 @@
 # make demo   watch a model learn Wordle          make test   pass the tests
 # make check  lint, types, imports, spelling      make install   only make the environment
+# make invariants   what must hold for every change of the loop
 # make templates    chat templates, each played turn by turn
 # make conformance  serving and training, against the official packages
 # make worlds       worlds in processes and virtual environments of their own
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test processes templates worlds browser conformance check install bench tables clean
+.PHONY: demo test invariants processes templates worlds browser conformance check install bench tables clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -22,15 +23,20 @@ demo: $(VENV)/.runtime
 test: export OMP_NUM_THREADS = 1
 test: $(VENV)/.development
 	$(BIN)/python -m pytest tests/unit -n 2 -q
-	$(BIN)/python -m pytest tests/smoke tests/invariant tests/serving tests/docs \
-		-n 2 -q -m "not learning and not stress"
+	$(BIN)/python -m pytest tests/smoke tests/serving tests/docs -n 2 -q \
+		-m "not learning and not stress"
+
+# Laws that every change of the loop must keep: killed runs, cuts, fuzzing, reading time.
+invariants: export OMP_NUM_THREADS = 1
+invariants: $(VENV)/.development
+	$(BIN)/python -m pytest tests/invariant -n 2 -q -m "not learning and not stress"
 
 # Every chat template that TRL ships, played turn by turn.
 templates: export OMP_NUM_THREADS = 1
 templates: $(VENV)/.development
 	$(BIN)/python -m pytest tests/templates -n 2 -q
 
-# Environments in processes and virtual environments of their own. Without a package index, tests
+# The scores of worlds, and environments in processes and virtual environments of their own. Without a package index, tests
 # are skipped and say so.
 worlds: export OMP_NUM_THREADS = 1
 worlds: $(VENV)/.development

@@ -19,8 +19,47 @@ MODEL_FILES = {"config.json", "model.safetensors", "tokenizer.json", "README.md"
 PRIVATE = ("metrics", "episodes", "checkpoints", "completions")
 
 
-@pytest.fixture
-def hub() -> Iterator[Hub]:
+class Runs:
+    """A process that makes one run after the other."""
+
+    def __init__(self, hub: Hub, folder: Path) -> None:
+        own = {
+            "HF_ENDPOINT": hub.url,
+            "HF_TOKEN": TOKEN,
+            "HF_HUB_OFFLINE": "0",
+            "HF_HOME": str(folder / "hf"),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        self._said = (folder / "stderr").open("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "support.uploading_run"],
+            env=os.environ | own,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            text=True,
+        )
+
+    def __call__(self, folder: Path, **settings: Any) -> str:
+        """What the run wrote on standard error."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        before = self._said.seek(0, os.SEEK_END)
+        print(json.dumps({"folder": str(folder), **settings}), file=self._process.stdin, flush=True)
+        is_done = any(line == "done\n" for line in self._process.stdout)
+        self._said.seek(before)
+        said = self._said.read()
+        assert is_done, said[-3000:]
+        return said
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._said.close()
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Hub]:
     server = Hub()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -30,30 +69,24 @@ def hub() -> Iterator[Hub]:
     thread.join()
 
 
-def run(hub: Hub, folder: Path, **settings: Any) -> str:
-    """What the run wrote on standard error."""
-    own = {
-        "HF_ENDPOINT": hub.url,
-        "HF_TOKEN": TOKEN,
-        "HF_HUB_OFFLINE": "0",
-        "HF_HOME": str(folder / "hf"),
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    values = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
-    done = subprocess.run(
-        [sys.executable, "-m", "support.uploading_run", str(folder), *values],
-        env=os.environ | own,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stderr
+@pytest.fixture
+def hub(served: Hub) -> Hub:
+    """As if no run had been there."""
+    served.forget()
+    return served
 
 
-def test_a_model_is_uploaded_with_its_card_and_nothing_else(hub: Hub, tmp_path: Path) -> None:
-    run(hub, tmp_path, hub_model_id="me/player", hub_private_repo=True)
+@pytest.fixture(scope="module")
+def run(served: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    runs = Runs(served, tmp_path_factory.mktemp("runs"))
+    yield runs
+    runs.end()
+
+
+def test_a_model_is_uploaded_with_its_card_and_nothing_else(
+    hub: Hub, run: Runs, tmp_path: Path
+) -> None:
+    run(tmp_path, hub_model_id="me/player", hub_private_repo=True)
     files = hub.committed()
     assert set(files) >= MODEL_FILES
     assert not [name for name in files if any(word in name for word in PRIVATE)]
@@ -71,9 +104,8 @@ def test_a_model_is_uploaded_with_its_card_and_nothing_else(hub: Hub, tmp_path: 
     assert not any(TOKEN.encode() in content for content in files.values())
 
 
-def test_every_checkpoint_is_uploaded_where_asked(hub: Hub, tmp_path: Path) -> None:
+def test_every_checkpoint_is_uploaded_where_asked(hub: Hub, run: Runs, tmp_path: Path) -> None:
     run(
-        hub,
         tmp_path,
         push_to_hub=True,
         hub_strategy="checkpoint",
@@ -88,15 +120,15 @@ def test_every_checkpoint_is_uploaded_where_asked(hub: Hub, tmp_path: Path) -> N
     assert created["name"] == "my-run"
 
 
-def test_a_hub_that_refuses_does_not_cost_the_training(hub: Hub, tmp_path: Path) -> None:
+def test_a_hub_that_refuses_does_not_cost_the_training(hub: Hub, run: Runs, tmp_path: Path) -> None:
     hub.refuses = True
-    errors = run(hub, tmp_path, push_to_hub=True)
+    errors = run(tmp_path, push_to_hub=True)
     assert "trainer.push_to_hub() to try again" in errors
     assert (tmp_path / "my-run" / "checkpoints" / "grpo" / "checkpoint-2").is_dir()
 
 
-def test_completions_are_uploaded_as_a_data_set(hub: Hub, tmp_path: Path) -> None:
-    run(hub, tmp_path, log_completions=True, log_completions_hub_repo="me/talk")
+def test_completions_are_uploaded_as_a_data_set(hub: Hub, run: Runs, tmp_path: Path) -> None:
+    run(tmp_path, log_completions=True, log_completions_hub_repo="me/talk")
     talk = [body for _, path, body in hub.requests if "/datasets/me/talk/commit/" in path]
     assert len(talk) == 1
     assert b"completions_00002.parquet" in talk[0]

@@ -12,6 +12,10 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.forget()
+
+    def forget(self) -> None:
+        """Be as in the beginning."""
         self.requests: list[tuple[str, str, bytes]] = []
         self.tokens: set[str | None] = set()
         self.refuses = False

@@ -1,7 +1,7 @@
-"""A run that uploads to the Hub: ``python -m support.uploading_run FOLDER [field=value ...]``.
+"""Runs that upload to the Hub, one for each line of JSON on standard input: folder and settings.
 
 The Hub's client reads where the Hub is (HF_ENDPOINT) when it is imported, hence a process of its
-own. Values are JSON.
+own; importing takes the longest, hence one for several runs. Each ends with a line ``done``.
 """
 
 import json
@@ -38,5 +38,8 @@ def main(folder: Path, **settings: Any) -> None:
 
 
 if __name__ == "__main__":
-    given = [each.split("=", 1) for each in sys.argv[2:]]
-    main(Path(sys.argv[1]), **{name: json.loads(value) for name, value in given})
+    for line in sys.stdin:
+        asked = json.loads(line)
+        main(Path(asked.pop("folder")), **asked)
+        sys.stdout.write("done\n")
+        sys.stdout.flush()

@@ -1,6 +1,5 @@
 """Builders for small batches."""
 
-import random
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -8,7 +7,6 @@ import torch
 from torch import Tensor
 
 from corral.algorithms import TokenBatch
-from corral.records import Sample
 
 
 @pytest.fixture
@@ -59,29 +57,5 @@ def random_batch() -> Callable[..., TokenBatch]:
             entropies=(draw(1.0).abs()).requires_grad_(),
             row_count=len(lengths),
         )
-
-    return build
-
-
-@pytest.fixture
-def random_samples() -> Callable[..., list[Sample]]:
-    """Build samples with a two-token prompt and gaps (tool results) in the mask."""
-
-    def build(lengths: Sequence[int], *, vocabulary: int = 48, seed: int = 0) -> list[Sample]:
-        chance = random.Random(seed)
-        samples: list[Sample] = []
-        for member, length in enumerate(lengths):
-            mask = tuple(int(place >= 2 and chance.random() < 0.7) for place in range(length))
-            samples.append(
-                Sample(
-                    ids=tuple(chance.randrange(vocabulary) for _ in range(length)),
-                    loss_mask=mask,
-                    logprobs=tuple(-1.0 - chance.random() if kept else 0.0 for kept in mask),
-                    advantage=chance.uniform(-1, 1),
-                    version=0,
-                    episode=(0, member),
-                )
-            )
-        return samples
 
     return build

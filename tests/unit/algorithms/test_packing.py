@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from corral.algorithms import collate, cut
 from corral.errors import UsageError
+from support.random_samples import random_samples
 
 
 def _cost(lengths, indices, *, packing):
@@ -40,7 +41,7 @@ def test_a_budget_without_room_is_refused():
         cut([1], 0, packing=True)
 
 
-def test_padded_lines_have_equal_length_and_positions_from_zero(random_samples):
+def test_padded_lines_have_equal_length_and_positions_from_zero():
     samples = random_samples([5, 3])
     micro = collate(samples, [1, 0], packing=False, pad_id=99)
     assert micro.input_ids.tolist() == [[*samples[1].ids, 99, 99], list(samples[0].ids)]
@@ -48,7 +49,7 @@ def test_padded_lines_have_equal_length_and_positions_from_zero(random_samples):
     assert micro.position_ids[1].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_a_packed_line_restarts_its_positions_at_each_row(random_samples):
+def test_a_packed_line_restarts_its_positions_at_each_row():
     samples = random_samples([5, 3])
     micro = collate(samples, [1, 0], packing=True)
     assert micro.input_ids.tolist() == [[*samples[1].ids, *samples[0].ids]]
@@ -57,7 +58,7 @@ def test_a_packed_line_restarts_its_positions_at_each_row(random_samples):
 
 
 @pytest.mark.parametrize("packing", [True, False])
-def test_each_trained_token_is_predicted_from_the_place_before_it(random_samples, packing):
+def test_each_trained_token_is_predicted_from_the_place_before_it(packing):
     samples = random_samples([7, 4, 9, 2])
     order = [2, 0, 3, 1]
     micro = collate(samples, order, packing=packing)
@@ -82,7 +83,7 @@ def test_each_trained_token_is_predicted_from_the_place_before_it(random_samples
 @pytest.mark.parametrize("said", [(7,), (9, 7), (7, 7, 7)], ids=str)
 @pytest.mark.parametrize("packing", [True, False])
 @pytest.mark.report("P022")
-def test_what_was_said_is_trained_once_even_if_it_is_the_padding(random_samples, packing, said):
+def test_what_was_said_is_trained_once_even_if_it_is_the_padding(packing, said):
     first, second = random_samples([3, 6])
     first = replace(
         first,
@@ -95,20 +96,20 @@ def test_what_was_said_is_trained_once_even_if_it_is_the_padding(random_samples,
     assert len(micro.targets) == len(said) + second.trained_tokens()
 
 
-def test_a_micro_batch_carries_the_shares_of_the_step(random_samples):
+def test_a_micro_batch_carries_the_shares_of_the_step():
     samples = random_samples([4, 4, 4])
     micro = collate(samples, [2, 0], packing=True, episode_shares=[0.25, 0.5, 0.75])
     assert micro.episode_share.tolist() == [0.75, 0.25]
     assert collate(samples, [1], packing=True).episode_share.tolist() == [1.0]
 
 
-def test_a_row_that_trains_its_first_token_is_refused(random_samples):
+def test_a_row_that_trains_its_first_token_is_refused():
     (sample,) = random_samples([3])
     with pytest.raises(UsageError, match="Sample 0 trains its first token"):
         collate([replace(sample, loss_mask=(1, 0, 0))], [0], packing=True)
 
 
-def test_unequal_lengths_within_a_sample_are_named(random_samples):
+def test_unequal_lengths_within_a_sample_are_named():
     (sample,) = random_samples([3])
     with pytest.raises(ValueError, match="3 ids, 2 mask entries"):
         collate([replace(sample, loss_mask=(0, 1))], [0], packing=True)

@@ -19,6 +19,7 @@ from corral.algorithms import (
     trainable,
 )
 from corral.errors import UsageError
+from support.random_samples import random_samples
 
 ALL_LOSSES = sorted(LOSSES)
 EVERYTHING = {
@@ -227,9 +228,7 @@ def test_metrics_of_unequal_ranks_are_weighted_by_tokens(batch_of):
 @pytest.mark.parametrize("name", ALL_LOSSES)
 @pytest.mark.contract(39)
 @pytest.mark.report("P046")
-def test_dropping_truncated_samples_gives_the_loss_of_the_others(
-    random_samples, random_batch, name
-):
+def test_dropping_truncated_samples_gives_the_loss_of_the_others(random_batch, name):
     samples = random_samples([6, 9, 5, 8])
     half_truncated = [replace(s, is_truncated=i % 2 == 0) for i, s in enumerate(samples)]
     kept = trainable(half_truncated, drop_truncated=True)
@@ -244,7 +243,7 @@ def test_dropping_truncated_samples_gives_the_loss_of_the_others(
 
 @pytest.mark.contract(39)
 @pytest.mark.report("P046", "P066")
-def test_all_truncated_leaves_nothing_to_train(random_samples):
+def test_all_truncated_leaves_nothing_to_train():
     samples = [replace(sample, is_truncated=True) for sample in random_samples([5, 6])]
     assert trainable(samples, drop_truncated=True) == []
     assert trainable(samples) == samples
@@ -272,7 +271,7 @@ def test_an_episode_in_several_rows_weighs_as_one_in_one_row(random_batch, name)
     assert results[1].loss.item() == pytest.approx(results[0].loss.item(), rel=1e-12)
 
 
-def test_shares_of_an_episode_sum_to_one(random_samples):
+def test_shares_of_an_episode_sum_to_one():
     first, second, third = random_samples([12, 7, 9])
     shares = episode_shares(
         [first, replace(second, episode=(0, 9)), replace(third, episode=(0, 9))]

@@ -1,7 +1,6 @@
 """Reading what a model wrote: reasoning, visible text, calls, and everything that goes wrong."""
 
 import json
-import time
 
 import pytest
 
@@ -167,32 +166,3 @@ def test_a_malformed_call_stays_in_the_message() -> None:
     message = parse_turn(f"Hm <tool_call>{{oops</tool_call>{call(n=1)}").as_message()
     assert message["content"] == "Hm\n<tool_call>{oops</tool_call>"
     assert [part["function"]["name"] for part in message["tool_calls"]] == ["guess"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<tool_call>" + "[" * 2_000_000,
-        "<tool_call>" + '{"a":' * 400_000,
-        "<tool_call>" * 100_000,
-        "<tool_call>[" * 60_000,
-        '<tool_call>{"name":"' * 100_000,
-        "<tool_call>x<think></think>" * 30_000,
-        "<tool_call>x</think>" * 100_000,
-        "<think>" * 80_000,
-        "<think></think>" * 40_000,
-        '<tool_call>{"name":"a","arguments":{'
-        + ",".join(f'"{index}":0' for index in range(50_000))
-        + ',"0":1}}</tool_call>',
-        '<tool_call>{"name":"a","arguments":"' + "[" * 2_000_000 + '"}</tool_call>',
-        "<tool_call>" + " " * 2_000_000,
-    ],
-    ids=lambda text: text[:24],
-)
-@pytest.mark.report("P071")
-def test_megabytes_of_nonsense_are_read_quickly(text: str) -> None:
-    start = time.perf_counter()
-    turn = parse_turn(text)
-    assert time.perf_counter() - start < 5
-    assert not [found for found in turn.calls if isinstance(found, ToolCall)]
-    assert all(len(found.error) < 300 for found in turn.calls if isinstance(found, MalformedCall))

@@ -23,6 +23,7 @@ from transformers import (
 from corral.algorithms import collate, keeps_packed_rows_apart, logprobs, token_logprobs
 from corral.algorithms.output_head import find_output_head
 from corral.errors import UsageError
+from support.random_samples import random_samples
 
 VOCABULARY = 48
 LENGTHS = [9, 4, 13, 7]
@@ -107,7 +108,7 @@ def _gradients(model, value):
 @pytest.mark.parametrize("name", list(MODELS))
 @pytest.mark.report("P029")
 def test_logprobs_entropies_and_gradients_equal_those_of_dense_logits(
-    random_samples, caplog, monkeypatch, name, packing, kept_bytes
+    caplog, monkeypatch, name, packing, kept_bytes
 ):
     monkeypatch.setattr(logprobs, "_KEPT_BYTES", kept_bytes)
     caplog.set_level(logging.ERROR)
@@ -129,7 +130,7 @@ def test_logprobs_entropies_and_gradients_equal_those_of_dense_logits(
 
 @pytest.mark.parametrize("kept_bytes", [0, 2**26], ids=["computed again", "kept"])
 @pytest.mark.report("P038")
-def test_a_token_that_the_model_rules_out_spoils_nothing(random_samples, monkeypatch, kept_bytes):
+def test_a_token_that_the_model_rules_out_spoils_nothing(monkeypatch, kept_bytes):
     monkeypatch.setattr(logprobs, "_KEPT_BYTES", kept_bytes)
     torch.manual_seed(0)
     model = ExcludingLlama(LlamaConfig(**SIZES)).double().eval()
@@ -175,7 +176,7 @@ class _WidestLogits(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("packing", [False, True])
-def test_logits_are_never_wider_than_a_chunk(random_samples, packing):
+def test_logits_are_never_wider_than_a_chunk(packing):
     model, samples = _model("llama"), random_samples([19, 17, 11])
     micro = collate(samples, [0, 1, 2], packing=packing)
     assert len(micro.targets) > 20
@@ -187,7 +188,7 @@ def test_logits_are_never_wider_than_a_chunk(random_samples, packing):
 
 
 @pytest.mark.parametrize(("kept_bytes", "passes"), [(0, 2), (2**26, 1)])
-def test_only_large_logits_are_computed_again(random_samples, monkeypatch, kept_bytes, passes):
+def test_only_large_logits_are_computed_again(monkeypatch, kept_bytes, passes):
     monkeypatch.setattr(logprobs, "_KEPT_BYTES", kept_bytes)
     model, samples = _model("llama"), random_samples([9, 7])
     micro = collate(samples, [0, 1], packing=False)
@@ -198,7 +199,7 @@ def test_only_large_logits_are_computed_again(random_samples, monkeypatch, kept_
     assert len(calls) == passes
 
 
-def test_low_precision_logits_are_scored_in_float32(random_samples):
+def test_low_precision_logits_are_scored_in_float32():
     model = _model("llama").to(torch.bfloat16)
     micro = collate(random_samples(LENGTHS), [0, 1, 2, 3], packing=False)
     scored = token_logprobs(model, micro, with_entropy=True)
@@ -207,7 +208,7 @@ def test_low_precision_logits_are_scored_in_float32(random_samples):
 
 
 @pytest.mark.report("P042")
-def test_padding_content_changes_nothing(random_samples):
+def test_padding_content_changes_nothing():
     model, samples = _model("qwen3"), random_samples(LENGTHS)
     results = []
     for pad_id in (0, 31):
@@ -221,7 +222,7 @@ def test_padding_content_changes_nothing(random_samples):
 
 @pytest.mark.contract(21)
 @pytest.mark.report("P029")
-def test_tool_tokens_are_read_but_not_trained(random_samples):
+def test_tool_tokens_are_read_but_not_trained():
     model, (sample,) = _model("llama"), random_samples([12])
     micro = collate([sample], [0], packing=True)
     embeddings = model.get_output_embeddings()
@@ -237,7 +238,7 @@ def test_tool_tokens_are_read_but_not_trained(random_samples):
 
 
 @pytest.mark.report("P066")
-def test_a_batch_without_trained_tokens_has_a_zero_gradient(random_samples):
+def test_a_batch_without_trained_tokens_has_a_zero_gradient():
     model = _model("llama")
     (sample,) = random_samples([2])
     micro = collate([sample], [0], packing=False)
@@ -248,7 +249,7 @@ def test_a_batch_without_trained_tokens_has_a_zero_gradient(random_samples):
     assert not any(gradient.any() for gradient in gradients.values())
 
 
-def test_the_proof_leaves_training_mode_and_random_numbers_alone(random_samples):
+def test_the_proof_leaves_training_mode_and_random_numbers_alone():
     model = _model("llama").train()
     model.model.layers[0].eval()
     micro = collate(random_samples(LENGTHS), [0], packing=True)
@@ -259,7 +260,7 @@ def test_the_proof_leaves_training_mode_and_random_numbers_alone(random_samples)
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_the_proof_within_autocast_does_not_cost_the_first_gradient(random_samples):
+def test_the_proof_within_autocast_does_not_cost_the_first_gradient():
     # Some releases of torch cache weights cast under no_grad, which have no way back to the
     # parameters.
     model = _model("llama").float()
@@ -275,7 +276,7 @@ def test_the_proof_within_autocast_does_not_cost_the_first_gradient(random_sampl
     torch.testing.assert_close(first, second)
 
 
-def test_without_gradients_nothing_is_kept(random_samples):
+def test_without_gradients_nothing_is_kept():
     micro = collate(random_samples(LENGTHS), [0, 1], packing=True)
     with torch.no_grad():
         assert not token_logprobs(_model("llama"), micro).logprobs.requires_grad
@@ -295,7 +296,7 @@ def test_a_model_that_mixes_packed_rows_is_found_out():
 
 
 @pytest.mark.parametrize("targets", [["q_proj", "v_proj"], ["q_proj", "lm_head"]])
-def test_adapters_are_part_of_the_model(random_samples, targets):
+def test_adapters_are_part_of_the_model(targets):
     peft = pytest.importorskip("peft")
     config = peft.LoraConfig(r=2, target_modules=targets, init_lora_weights=False)
     model = peft.get_peft_model(_model("llama"), config).double()
@@ -314,7 +315,7 @@ def test_adapters_are_part_of_the_model(random_samples, targets):
 
 
 @pytest.mark.filterwarnings("ignore:Position ids are not supported")
-def test_prompt_learning_uses_the_whole_model(random_samples):
+def test_prompt_learning_uses_the_whole_model():
     peft = pytest.importorskip("peft")
     config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=3)
     model = peft.get_peft_model(_model("llama"), config).double().eval()
@@ -331,7 +332,7 @@ def test_prompt_learning_uses_the_whole_model(random_samples):
 
 
 @pytest.mark.parametrize("options", [{"temperature": 0.0}, {"chunk_tokens": 0}])
-def test_settings_without_meaning_are_refused(random_samples, options):
+def test_settings_without_meaning_are_refused(options):
     micro = collate(random_samples([4]), [0], packing=True)
     with pytest.raises(UsageError, match=r"temperature is 0\.0|chunk_tokens is 0"):
         token_logprobs(_model("llama"), micro, **options)
