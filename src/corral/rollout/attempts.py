@@ -38,6 +38,8 @@ class Result:
     environment: object | None
     cause: CorralError | None
     """Why the episode is a fault."""
+    unfit: tuple[str, int] | None = None
+    """The tool whose result did not fit any more, and how many characters that has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ class Attempts:
         if place.pool is not None and run.is_environment_busy:
             place.pool.wear_out(place.number)
         environment = None if home is None else home.instance
-        return Result(episode=episode, environment=environment, cause=run.fault)
+        return Result(episode=episode, environment=environment, cause=run.fault, unfit=run.unfit)
 
 
 _serials = count()

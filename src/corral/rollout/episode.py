@@ -40,7 +40,13 @@ from corral.rollout.images import image_boundary, sample_with_images
 from corral.rollout.limits import Limits, TokenBudget
 from corral.rollout.seeds import derive
 from corral.rollout.stopwatch import Stopwatch
-from corral.rollout.tool_calls import added, answer_calls, characters_of, for_template
+from corral.rollout.tool_calls import (
+    added,
+    answer_calls,
+    characters_of,
+    for_template,
+    longest_of,
+)
 
 Result = TypeVar("Result")
 
@@ -100,6 +106,8 @@ class EpisodeRun:
         """A tool was interrupted and may still be running in the environment."""
         self.fault: CorralError | None = None
         """Why the episode is a fault."""
+        self.unfit: tuple[str, int] | None = None
+        """The tool whose result did not fit any more, and how many characters that has."""
 
     async def play(self) -> Episode:
         """The finished episode; one whose environment failed is a fault with its error.
@@ -265,6 +273,7 @@ class EpisodeRun:
             self._talk.add_results(results, suffix if fits else None)
             return Outcome.STOPPED_BY_ENVIRONMENT
         if not fits:
+            self.unfit = longest_of(for_template(results, self._seat.tools))
             return Outcome.OUT_OF_TOKENS
         self._talk.add_results(results, suffix)
         return None if self._budget().next_turn() > 0 else Outcome.OUT_OF_TOKENS

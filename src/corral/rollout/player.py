@@ -81,6 +81,8 @@ class Player:
         self._max_concurrent = max_concurrent
         self._needs_an_episode = needs_an_episode
         self._is_playing = False
+        self._unfit_tools: set[str] = set()
+        """Tools of which is told already that a result did not fit."""
         self._rules = Rules(
             engine=engine,
             chat=chat,
@@ -133,6 +135,7 @@ class Player:
             self._is_playing = False
         _raise_if_all_failed(results, spares_environments=not self._needs_an_episode)
         _tell_of_faults(results)
+        self._tell_of_unfit(results, rules)
         return _groups(tasks, members, places, results)
 
     async def aclose(self) -> None:
@@ -169,6 +172,18 @@ class Player:
                 f"environments: {names}. Name one of them in the data's `environment` column."
             )
         return task.environment
+
+    def _tell_of_unfit(self, results: Sequence[Result], rules: Rules) -> None:
+        for name, characters in (result.unfit for result in results if result.unfit is not None):
+            if name in self._unfit_tools:
+                continue
+            self._unfit_tools.add(name)
+            _logger.warning(
+                "A result of the tool %r has %d characters, for which its episode had no room (an "
+                "episode has %d tokens in all, and the model's context %d). The episode ended "
+                "there, and the model has not seen it. Told once for each tool.",
+                *(name, characters, rules.limits.episode_tokens, rules.engine.max_context()),
+            )
 
     def _attempts(
         self, rules: Rules, places: int, on_episode: Callable[[Episode], None] | None

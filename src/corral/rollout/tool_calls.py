@@ -50,6 +50,13 @@ def characters_of(results: Sequence[Message]) -> int:
     return sum(len(content) for content in contents if isinstance(content, str))
 
 
+def longest_of(results: Sequence[Message]) -> tuple[str, int]:
+    """The tool with the longest result, and how many characters it has."""
+    lengths = [(characters_of([message]), message.get("name", UNNAMED)) for message in results]
+    characters, name = max(lengths)
+    return name, characters
+
+
 def for_template(results: Sequence[Message], tools: ToolSet) -> list[Message]:
     """The results as a template may see them: a tool name that the model made up is data, and
     neither rendered nor worth caching a template for."""

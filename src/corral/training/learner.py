@@ -305,6 +305,10 @@ def _synchronised_on(accelerator: Accelerator, model: nn.Module, is_last: bool) 
 
 def _enable_gradient_checkpointing(model: nn.Module, options: Mapping[str, Any]) -> None:
     kwargs = {"use_reentrant": False, **options}
-    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)  # type: ignore[operator]
+    enable: Any = getattr(model, "activation_checkpointing_enable", None)
+    if enable is not None:
+        enable(activation_checkpointing_kwargs=kwargs)
+    else:  # its older name, which models of other kinds have
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)  # type: ignore[operator]
     if hasattr(model, "enable_input_require_grads"):
         model.enable_input_require_grads()  # type: ignore[operator]

@@ -96,10 +96,7 @@ def with_reward_models(
 
 def _callable(one: Any, tokenizer: Any, args: GRPOConfig, device: Any) -> Any:
     if isinstance(one, str | Path):
-        kwargs = {"dtype": torch.float32, **args.loading_kwargs(), "num_labels": 1}
-        model = from_pretrained(
-            AutoModelForSequenceClassification, one, kwargs, what="reward_funcs"
-        )
+        model = _classifier(one, args)
     elif isinstance(one, nn.Module):
         model = one
     else:
@@ -125,3 +122,27 @@ def _callable(one: Any, tokenizer: Any, args: GRPOConfig, device: Any) -> Any:
         remote = {"trust_remote_code": args.trust_remote_code}
         tokenizer = from_pretrained(AutoTokenizer, name, remote, what="reward_funcs")
     return RewardModel(model, tokenizer, args.chat_template_kwargs, device)
+
+
+def _classifier(name: str | Path, args: GRPOConfig) -> Any:
+    """The classifier of a folder or a hub id.
+
+    Raises:
+        UsageError: There is none, or its weights are not all there.
+    """
+    kwargs = {"dtype": torch.float32, **args.loading_kwargs(), "num_labels": 1}
+    model, found = from_pretrained(
+        AutoModelForSequenceClassification,
+        name,
+        {**kwargs, "output_loading_info": True},
+        what="reward_funcs",
+    )
+    missing = sorted(found["missing_keys"])
+    if missing:
+        architecture = ", ".join(model.config.architectures or ["unknown"])
+        raise UsageError(
+            f"reward_funcs={str(name)!r} has no weights for {', '.join(missing[:3])}, which would "
+            f"be drawn at random: its architecture is {architecture}, not a reward model. Give a "
+            "model trained for sequence classification, or a function that scores with this one."
+        )
+    return model

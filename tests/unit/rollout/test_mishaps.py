@@ -133,3 +133,28 @@ async def test_a_result_that_cannot_fit_is_not_even_tokenised(
     assert episode.outcome is Outcome.OUT_OF_TOKENS
     assert [message["role"] for message in episode.messages][-1] == "assistant"
     assert max(lengths) < 3_000_000
+
+
+async def test_a_result_without_room_is_told_once_for_each_tool(
+    table: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read() -> str:
+        """Read."""
+        return "x" * 1_000_000
+
+    def peek() -> str:
+        """Peek."""
+        return "y" * 5000
+
+    says = table.call("peek") + table.call("read"), table.call("peek")
+    for turns in (says[:1], says[:1], says[1:]):
+        player = table.player(*turns, standalone=[read, peek])
+        for _ in range(2):
+            (group,) = await player.play([table.task()], 3)
+            assert {e.outcome for e in group.group.episodes} == {Outcome.OUT_OF_TOKENS}
+    told = [record.getMessage() for record in caplog.records]
+    assert [line[:56] for line in told] == [
+        *["A result of the tool 'read' has 1000000 characters, for "] * 2,
+        "A result of the tool 'peek' has 5000 characters, for whi",
+    ]
+    assert "an episode has 4000 tokens in all" in told[0]

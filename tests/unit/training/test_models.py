@@ -1,3 +1,4 @@
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ from peft import LoraConfig
 from torch import nn
 
 from corral.errors import UsageError
+from corral.training.learner import Learner
 from corral.training.models import (
     disable_dropout,
     load_model,
@@ -14,6 +16,7 @@ from corral.training.models import (
     stop_ids_of,
     with_adapter,
 )
+from corral.training.optimization import OptimizationConfig
 from support.tiny_models import save_tiny_model, tiny_model, tiny_tokenizer
 from support.toy_tokenizers import byte_level_tokenizer
 
@@ -133,3 +136,11 @@ def test_dropout_is_turned_off_everywhere() -> None:
     model = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Dropout(0.5)))
     disable_dropout(model)
     assert model[1][0].p == 0.0
+
+
+def test_checkpointing_is_switched_on_by_the_name_that_stays() -> None:
+    model = tiny_model(tiny_tokenizer())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Learner(model, OptimizationConfig(gradient_checkpointing=True, use_cpu=True))
+    assert model.is_gradient_checkpointing

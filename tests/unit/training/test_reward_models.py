@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForSequenceClassification
 from corral import GRPOConfig, UsageError
 from corral.rollout import reward_functions
 from corral.training.reward_models import ROWS_AT_ONCE, RewardModel, with_reward_models
-from support.tiny_models import tiny_tokenizer
+from support.tiny_models import save_tiny_model, tiny_tokenizer
 
 PROMPT = [{"role": "user", "content": "Say something kind."}]
 ANSWERS = ["Thanks.", "No", "A much longer answer than the others, by far."]
@@ -93,3 +93,10 @@ def test_a_model_that_gives_no_single_number_is_refused() -> None:
         callables(nn.Linear(2, 1))
     with pytest.raises(UsageError, match="pass reward_processing_classes"):
         callables(classifier())
+
+
+def test_a_language_model_is_no_reward_model(tmp_path: Path) -> None:
+    with pytest.raises(
+        UsageError, match=r"no weights for score\.weight, .*its architecture is LlamaForCausalLM"
+    ):
+        callables(str(save_tiny_model(tmp_path)))
