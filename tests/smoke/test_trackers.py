@@ -5,13 +5,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from corral import GRPOConfig, GRPOTrainer
-from corral.errors import MissingExtraError
+from corral.errors import MissingExtraError, UsageError
 from corral.training import trackers
 from support.tiny_models import tiny_model, tiny_tokenizer
 
@@ -113,6 +114,35 @@ def test_trackio_gets_numbers_and_the_table(tmp_path: Path) -> None:
     tables = [entry["completions"]["_value"] for entry in entries if "completions" in entry]
     assert [len(table) for table in tables] == [4, 4]
     assert tables[0][0]["prompt"] == "USER: Play."
+
+
+@pytest.fixture
+def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine on which nobody is logged in anywhere."""
+    import wandb
+
+    for name in ("WANDB_MODE", "WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_TOKEN_PATH", str(tmp_path / "token"))
+    wandb.teardown()
+    yield
+    wandb.teardown()
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_tracker_that_may_not_send_is_told_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"report_to='wandb': No API key.*WANDB_MODE=offline"):
+        trainer(tmp_path, "wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    trainer(tmp_path, "wandb")
+    with pytest.raises(UsageError, match=r"report_to='trackio' sends to 'me/board' .*HF_TOKEN"):
+        trainer(tmp_path, "trackio", trackio_space_id="me/board")
+    trainer(tmp_path, "trackio")
 
 
 def test_a_tracker_that_is_not_installed_is_named(
