@@ -11,10 +11,11 @@ from corral import SFTConfig, SFTTrainer
 from corral.training.token_rows import IGNORED, RowEncoder
 from support.adder import TOOLS
 from support.tiny_models import tiny_model, tiny_tokenizer
+from support.trl_sft import trl_trainer
 from support.trl_templates import dressed, template_files
 
-trl = pytest.importorskip("trl", reason="trl is not installed")
-datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+pytest.importorskip("trl", reason="trl is not installed")
+pytest.importorskip("datasets", reason="datasets is not installed")
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of the other library
 ]
@@ -54,22 +55,6 @@ PLAIN = [
         ]
     },
 ]
-
-
-def trl_trainer(tmp_path: Path, model: Any, tokenizer: Any, rows: list[Any], **options: Any) -> Any:
-    args = trl.SFTConfig(
-        output_dir=str(tmp_path / "trl"),
-        report_to="none",
-        use_cpu=True,
-        bf16=False,
-        logging_steps=1,
-        save_strategy="no",
-        disable_tqdm=True,
-        gradient_checkpointing=False,
-        **options,
-    )
-    data = datasets.Dataset.from_list(rows)
-    return trl.SFTTrainer(model=model, args=args, train_dataset=data, processing_class=tokenizer)
 
 
 def template_tokenizer(data: Path, name: str) -> tuple[Any, Any]:

@@ -11,10 +11,11 @@ from corral import SFTConfig, SFTTrainer, UsageError
 from corral.training.token_rows import IGNORED, RowEncoder
 from support.gallery import picture
 from support.tiny_vlms import tiny_vlm
+from support.trl_sft import trl_trainer
 from support.trl_templates import template_files
 
-trl = pytest.importorskip("trl", reason="trl is not installed")
-datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+pytest.importorskip("trl", reason="trl is not installed")
+pytest.importorskip("datasets", reason="datasets is not installed")
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of the other library
 ]
@@ -74,22 +75,6 @@ def tiny(family: str) -> tuple[Any, Any]:
         template = path.read_text(encoding="utf-8")
         processor.chat_template = template.replace("</s>", processor.tokenizer.eos_token)
     return model, processor
-
-
-def trl_trainer(folder: Path, model: Any, processor: Any, rows: list[Any], **options: Any) -> Any:
-    args = trl.SFTConfig(
-        output_dir=str(folder / "trl"),
-        report_to="none",
-        use_cpu=True,
-        bf16=False,
-        logging_steps=1,
-        save_strategy="no",
-        disable_tqdm=True,
-        gradient_checkpointing=False,
-        **options,
-    )
-    data = datasets.Dataset.from_list(rows)
-    return trl.SFTTrainer(model=model, args=args, train_dataset=data, processing_class=processor)
 
 
 @pytest.mark.parametrize("name", sorted(STEPS))

@@ -1,30 +1,16 @@
 """Sudoku: fill a grid so that each row, column and box has every number once."""
 
 from dataclasses import replace
-from typing import Any
 
 from corral.worlds.sudoku.env import SmallSudoku, Sudoku
 from corral.worlds.sudoku.solver import POLICIES, careless_solver
-from corral.worlds.tasks import game_seeds, held_out_seeds
+from corral.worlds.tasks import seeded_rows
 from corral.worlds.world import World
 
 __all__ = ["SMALL", "WORLD", "SmallSudoku", "Sudoku", "evaluation_tasks", "tasks"]
 
 PROMPT = "Solve the sudoku: each row, column and box has every number once. A dot is blank.\n"
-
-
-def tasks(seed: int, count: int) -> list[dict[str, Any]]:
-    """``count`` rows ``{"prompt", "seed"}``."""
-    return [_row(one) for one in game_seeds(seed=seed, count=count)]
-
-
-def evaluation_tasks(count: int = 30) -> list[dict[str, Any]]:
-    """The fixed rows of evaluations, whose puzzles are never trained on."""
-    return [_row(one) for one in held_out_seeds(count)]
-
-
-def _row(seed: int) -> dict[str, Any]:
-    return {"prompt": PROMPT, "seed": seed}
+tasks, evaluation_tasks = seeded_rows(PROMPT)
 
 
 def _is_win(env: Sudoku) -> bool:
