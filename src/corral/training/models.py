@@ -21,6 +21,7 @@ from corral.chat.render import Renderer
 from corral.chat.tool_support import tokenizer_renderer
 from corral.errors import TemplateError, UsageError, WrongTypeError, require
 from corral.rollout.seeds import derive
+from corral.training.hub_models import check_hub_has, is_path
 from corral.training.vision import load_processor, reads_images
 
 
@@ -44,6 +45,7 @@ def load_model(model: str | Path | nn.Module, init_kwargs: Mapping[str, Any]) ->
     kwargs = {"dtype": torch.float32, **init_kwargs}
     if isinstance(kwargs["dtype"], str):
         kwargs["dtype"] = _dtype(kwargs["dtype"])
+    check_hub_has(model, "model", **kwargs)
     kind = AutoModelForImageTextToText if reads_images(model) else AutoModelForCausalLM
     return from_pretrained(kind, model, kwargs)
 
@@ -85,8 +87,9 @@ def load_processing_class(
         UsageError: There is nothing, or it cannot be loaded.
     """
     name = model if isinstance(model, str | Path) else getattr(model, "name_or_path", "")
-    if given is None and name and reads_images(model):
-        given = load_processor(name)
+    if given is None and name:
+        check_hub_has(name, "model")
+        given = load_processor(name) if reads_images(model) else None
     tokenizer = load_tokenizer(model, given, trust_remote_code=trust_remote_code)
     return given if is_processor(given) else tokenizer
 
@@ -110,8 +113,12 @@ def with_adapter(model: nn.Module, peft_config: Any | None, seed: int) -> nn.Mod
 
 def stop_ids_of(model: nn.Module) -> frozenset[int]:
     """All end-of-sequence ids of the model's generation config."""
-    config = getattr(model, "generation_config", None)
-    ids = getattr(config, "eos_token_id", None)
+    return stop_ids_in(getattr(model, "generation_config", None))
+
+
+def stop_ids_in(generation_config: Any | None) -> frozenset[int]:
+    """All end-of-sequence ids of a generation config; none without one."""
+    ids = getattr(generation_config, "eos_token_id", None)
     if ids is None:
         return frozenset()
     return frozenset(ids) if isinstance(ids, list | tuple) else frozenset({ids})
@@ -224,12 +231,13 @@ def from_pretrained(
             f"{what}={str(name)!r} is a folder without config.json, so not a model. Give a folder "
             "that save_pretrained wrote."
         )
-    if not path.is_dir() and _is_path(str(name)):
+    if not path.is_dir() and is_path(str(name)):
         problem = "is a file" if path.is_file() else "does not exist"
         raise UsageError(
             f"{what}={str(name)!r} {problem}. Give a folder that save_pretrained wrote, or a "
             "hub id."
         )
+    check_hub_has(name, what, **kwargs)
     try:
         return auto_class.from_pretrained(str(name), **kwargs)
     except (OSError, ValueError, SafetensorError) as error:
@@ -245,8 +253,3 @@ def _dtype(name: str) -> torch.dtype:
     if not isinstance(found, torch.dtype):
         raise UsageError(f"dtype={name!r} is no type of torch: give 'float32' or 'bfloat16'.")
     return found
-
-
-def _is_path(name: str) -> bool:
-    """Whether a name can only be a path: a hub id is ``name`` or ``owner/name``."""
-    return name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name
