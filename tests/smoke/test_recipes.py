@@ -15,95 +15,22 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import Result
-from typer.testing import CliRunner
 
 from corral import UsageError
-from corral.cli.main import app
 from corral.config import load
 from corral.recipes.recipe import Recipe
 from corral.serve.ports import free_port
 from corral.track import RunFolder
 from support.served_command import serving
+from support.sums import RECIPE
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning:torch.*"),
     pytest.mark.timeout(240),
 ]
 
-GAME = '''
-class Sum:
-    """Add numbers up."""
-
-    def reset(self, start: int, **kwargs) -> str:
-        self.total = start
-        return f" Start at {start}."
-
-    def add(self, n: int) -> int:
-        """Add a number.
-
-        Args:
-            n: The number.
-        """
-        self.total += n
-        return self.total
-'''
-REWARDS = """
-def reached(environments, goal, **kwargs):
-    return [float(env.total == want) for env, want in zip(environments, goal)]
-
-
-def short(completion_ids, **kwargs):
-    return [-float(len(ids)) for ids in completion_ids]
-"""
-RECIPE: dict[str, Any] = {
-    "name": "sums",
-    "environment": "game.py:Sum",
-    "model": "tiny",
-    "grpo": {
-        "dataset": "goals.jsonl",
-        "rewards": ["rewards.py:reached", "rewards.py:short"],
-        "train": {
-            "max_steps": 1,
-            "num_generations": 2,
-            "per_device_train_batch_size": 2,
-            "max_completion_length": 8,
-            "reward_weights": [1.0, 0.5],
-        },
-    },
-    "evaluation": {"games": 1},
-}
-TALKS = [
-    {
-        "messages": [
-            {"role": "user", "content": f"Double {n}."},
-            {"role": "assistant", "content": f"{2 * n}."},
-        ]
-    }
-    for n in range(6)
-]
 Corral = Callable[..., Result]
-
-
-@pytest.fixture
-def corral(tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Corral:
-    """Runs the command line in a folder with a model, a game, rewards and data."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    (tmp_path / "tiny").symlink_to(model_folder)
-    (tmp_path / "game.py").write_text(GAME)
-    (tmp_path / "rewards.py").write_text(REWARDS)
-    goals = [{"prompt": "Reach the goal.", "start": n, "goal": n + 3} for n in range(4)]
-    (tmp_path / "goals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in goals))
-    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TALKS))
-    (tmp_path / "sums.yaml").write_text(yaml.safe_dump(RECIPE))
-
-    def run(*arguments: str, code: int = 0) -> Result:
-        result = CliRunner().invoke(app, list(arguments), input="")
-        assert result.exit_code == code, f"{result.output}\n{result.exception!r}"
-        return result
-
-    return run
+"""The command line: its arguments, and the exit ``code`` it should have."""
 
 
 def summary(folder: Path) -> dict[str, Any]:
@@ -282,38 +209,6 @@ def test_a_run_that_is_told_to_stop_says_how_to_go_on(
     assert summary(metrics.parent)["wall_time_s"] > 0
     goes_on = ["--output", "runs/my run", "--resume", "--set", "max_steps=1", "--json"]
     assert json.loads(corral("sft", "tiny", "talks.jsonl", *goes_on).stdout)["stages"][1]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (["environment=game.py:Sums"], "'Sums' does not exist in"),
-        (["environment=none"], "sft"),
-        (["grpo.rewards=['rewards.py:reachd']"], "grpo.rewards: 'reachd' does not exist in"),
-        (["grpo.rewards=['rewards.py:reachd']"], "rewards.py:reached"),
-        (["grpo.rewards=['reached']"], "'reached' names no function. Write path.py:function"),
-        (["grpo.dataset=gaols.jsonl"], "grpo.dataset='gaols.jsonl' does not exist"),
-        (
-            ["grpo.dataset.path=goals.jsonl", "grpo.dataset.split=test"],
-            "is a file, which has no split",
-        ),
-        (["model=./tiney"], "model='./tiney' does not exist"),
-        (["environment=none", "grpo.rewards=[]"], "grpo without an environment needs a dataset"),
-        (["evaluation.players=['random']"], "get its own reward: leave them out"),
-        (
-            ["evaluation.players=['randm']", "grpo.rewards=[]", "environment=echo"],
-            "echo has no policy 'randm'. It has: random, solver",
-        ),
-    ],
-)
-def test_what_a_recipe_names_and_is_not_there_is_told(
-    corral: Corral, changes: list[str], words: str
-) -> None:
-    if changes == ["environment=none"]:
-        changes, words = [*changes, "sft.games=3"], "sft has neither a dataset nor an environment"
-    options = [part for change in changes for part in ("--set", change)]
-    ran = corral("train", "sums.yaml", *options, code=2)
-    assert words in ran.stderr.replace("\n", " ")
 
 
 def test_yaml_that_is_no_recipe_is_told(corral: Corral, tmp_path: Path) -> None:

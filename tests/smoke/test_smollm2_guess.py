@@ -7,6 +7,7 @@ import pytest
 
 from corral.config import load
 from corral.recipes.catalogue import recipe_source
+from corral.recipes.folders import MovedAside
 from corral.recipes.recipe import Recipe
 from corral.recipes.run import start
 from corral.track import MemoryTracker, StageResult
@@ -30,6 +31,8 @@ SMALL = [
 class Heard:
     def __init__(self) -> None:
         self.finished: list[str] = []
+
+    def moved_aside(self, moved: MovedAside) -> None: ...
 
     def stage_started(self, stage: str, steps: int | None) -> None: ...
 

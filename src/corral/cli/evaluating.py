@@ -44,7 +44,7 @@ def evaluate(
     quiet_libraries()
     from corral.recipes.evaluating import evaluate as play
     from corral.recipes.evaluating import rules_of
-    from corral.recipes.run import newest_model, recipe_of
+    from corral.recipes.folders import newest_model, recipe_of
 
     recipe = recipe_of(Path(model))
     named: dict[str | None, str] = recipe.environments() if recipe is not None else {}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from corral.config import Resolved
+    from corral.recipes.folders import MovedAside
     from corral.track import ProgressTracker, StageResult
 
 COLUMNS = (
@@ -154,8 +155,8 @@ def _resolved(
     resume: bool,
 ) -> "Resolved[Any]":
     from corral.config import Flag, load, with_written_origins
+    from corral.recipes.folders import saved_config
     from corral.recipes.recipe import Recipe
-    from corral.recipes.run import saved_config
 
     given = [
         Flag(name="--seed", key="seed", value=seed),
@@ -184,7 +185,8 @@ def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
     say(f"Report: {run.folder.report_path}")
     specs = run.recipe.environments().values()
     for spec in specs:
-        say(f"Watch it play: corral play {spec} --model {run.folder.path}")
+        command = shlex.join(["corral", "play", spec, "--model", str(run.folder.path)])
+        say(f"Watch it play: {command}")
     if not specs:
         say(f"Model: {run.model_path(results[-1].name)}")
     return results
@@ -215,6 +217,10 @@ class _Screen:
     def __init__(self, progress: "ProgressTracker") -> None:
         self._progress = progress
 
+    def moved_aside(self, moved: "MovedAside") -> None:
+        rest = f"; --output {moved.aside} --resume goes on with it" if moved.can_go_on else ""
+        say(f"{moved.path} held {moved.what}, which is now {moved.aside}{rest}.")
+
     def stage_started(self, stage: str, steps: int | None) -> None:
         what = STAGES.get(stage, "a scripted player, to compare with")
         say(f"{stage}: {what}" + (f", {steps} steps" if steps else ""))
@@ -234,6 +240,6 @@ class _Screen:
 
 
 def _folder(resolved: "Resolved[Any]") -> Any:
-    from corral.recipes.run import run_path
+    from corral.recipes.folders import run_path
 
     return run_path(resolved.value)

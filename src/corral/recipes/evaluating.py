@@ -8,7 +8,14 @@ from typing import Any
 from corral.engines.torch_engine import TorchEngine
 from corral.env import prepare
 from corral.evaluation import Evaluation, GameResult, play_games, result_of, summarise
-from corral.recipes.named import Worlds, factory_of, find_rewards, rows_at
+from corral.recipes.named import (
+    Rows,
+    Worlds,
+    absolute_spec,
+    factory_of,
+    find_rewards,
+    rows_at,
+)
 from corral.recipes.recipe import Recipe
 from corral.records import Episode, SamplingParams, Task
 from corral.rollout import Player, reward_functions
@@ -119,14 +126,37 @@ def _result_of(game: PlayedGame) -> GameResult:
     )
 
 
-def _evaluation_rows(
-    worlds: Worlds, recipe: Recipe | None, games: int
-) -> Sequence[Mapping[str, Any]]:
-    if recipe is not None and recipe.evaluation.dataset is not None:
-        return rows_at(recipe.evaluation.dataset, "evaluation.dataset")[:games]
-    if recipe is not None and recipe.grpo is not None and recipe.grpo.dataset is not None:
-        return rows_at(recipe.grpo.dataset, "grpo.dataset")[:games]
+def rows_of_run(recipe: Recipe, spec: str) -> Rows | None:
+    """The rows that a run's evaluations play in the environment ``spec``.
+
+    None: it is none of the run's environments, or one that brings its own rows.
+    """
+    own = {name for name, one in recipe.environments().items() if one == absolute_spec(spec)}
+    rows = _rows_given(recipe) if own else None
+    if rows is None or None in own:
+        return rows
+    # Of several environments the column says which plays a row, and is not for `reset`.
+    return [
+        {column: value for column, value in row.items() if column != "environment"}
+        for row in rows
+        if row.get("environment") in own
+    ]
+
+
+def _evaluation_rows(worlds: Worlds, recipe: Recipe | None, games: int) -> Rows:
+    rows = _rows_given(recipe) if recipe is not None else None
+    if rows is not None:
+        return rows[:games]
     return worlds[None].evaluation_tasks(games)  # several are played on data, as recipes check
+
+
+def _rows_given(recipe: Recipe) -> Rows | None:
+    """The rows of data that a recipe's evaluations play; None: the world's own."""
+    if recipe.evaluation.dataset is not None:
+        return rows_at(recipe.evaluation.dataset, "evaluation.dataset")
+    if recipe.grpo is not None and recipe.grpo.dataset is not None:
+        return rows_at(recipe.grpo.dataset, "grpo.dataset")
+    return None
 
 
 def _tasks(rows: Sequence[Mapping[str, Any]], purpose: str) -> list[Task]:

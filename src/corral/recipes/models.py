@@ -1,18 +1,58 @@
 """Where a recipe's model comes from; each kind ends as a folder that ``from_pretrained`` reads."""
 
 import shutil
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from corral.errors import MissingExtraError, UsageError, require
 from corral.recipes.recipe import PackagedModel, PathModel, Recipe, ScratchModel
 from corral.recipes.scratch import build_scratch_model
-from corral.training.models import load_model, load_processing_class
+from corral.training.models import (
+    from_pretrained,
+    load_model,
+    load_processing_class,
+    stop_ids_in,
+)
+from corral.training.special_tokens import chat_template_at, tokenizer_of
 from corral.worlds import World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundModel:
+    """A model that is there; its weights are not loaded."""
+
+    processing_class: Any
+    """Its tokenizer, or the processor of one that reads images."""
+    stop_ids: frozenset[int]
+    """End-of-sequence ids of its generation config."""
+
+
+def check_model(section: ScratchModel | PackagedModel | PathModel) -> FoundModel | None:
+    """Look for what a model will be made of; None where all of it is still to be made.
+
+    Raises:
+        UsageError: There is no such model.
+        MissingExtraError: The package that carries or reads it is not installed.
+    """
+    if isinstance(section, ScratchModel):
+        return None
+    if isinstance(section, PackagedModel):
+        _packaged_folder(section)
+        return None
+    from_pretrained(AutoConfig, section.path, {})
+    try:
+        generation = GenerationConfig.from_pretrained(section.path)
+    except OSError:
+        generation = None  # a model need not have one
+    return FoundModel(
+        processing_class=_processing_class(section),
+        stop_ids=stop_ids_in(generation),
+    )
 
 
 def build_model(recipe: Recipe, world: World | None, target: Path) -> None:
@@ -35,15 +75,22 @@ def build_model(recipe: Recipe, world: World | None, target: Path) -> None:
 def copy_model(section: PathModel, target: Path) -> None:
     """Save the model at a path or hub id under another path."""
     load_model(section.path, {}).save_pretrained(target)  # type: ignore[operator]
-    load_processing_class(section.path, None).save_pretrained(target)
+    _processing_class(section).save_pretrained(target)
+
+
+def _processing_class(section: PathModel) -> Any:
+    """The tokenizer or processor beside a model, with the chat template that the recipe wants."""
+    found = load_processing_class(section.path, None)
+    if section.chat_template is not None:
+        found.chat_template = chat_template_at(
+            section.chat_template, tokenizer_of(found), name="model.chat_template"
+        )
+    return found
 
 
 def convert_packaged_model(section: PackagedModel, target: Path) -> None:
     """Dequantise the GGUF file of an installed package to float32 and save it."""
-    folder = _folder_of(section.package)
-    require("gguf", extra="gguf")
-    if not (folder / section.file).is_file():
-        raise UsageError(f"The package {section.package!r} has no file {section.file!r}.")
+    folder = _packaged_folder(section)
     model: Any = AutoModelForCausalLM.from_pretrained(
         folder, gguf_file=section.file, dtype=torch.float32
     )
@@ -56,6 +103,14 @@ def convert_packaged_model(section: PackagedModel, target: Path) -> None:
         del model.config.quantization_config
     model.save_pretrained(target)
     tokenizer.save_pretrained(target)
+
+
+def _packaged_folder(section: PackagedModel) -> Path:
+    folder = _folder_of(section.package)
+    require("gguf", extra="gguf")
+    if not (folder / section.file).is_file():
+        raise UsageError(f"The package {section.package!r} has no file {section.file!r}.")
+    return folder
 
 
 def _folder_of(package: str) -> Path:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from corral.recipes.recipe import DataSection, Recipe
 
 
+Rows = Sequence[Mapping[str, Any]]
+"""Rows of data."""
+
 Worlds = Mapping[str | None, World]
 """By the name that rows have in their column ``environment``; None for the only one."""
 
@@ -38,25 +41,34 @@ def _reward(spec: str) -> Callable[..., Any]:
         raise UsageError(f"grpo.rewards: {error}") from error
 
 
-def rows_at(section: "DataSection", name: str) -> Sequence[Mapping[str, Any]]:
-    """The rows of a recipe's data."""
+def rows_at(section: "DataSection", name: str) -> Rows:
+    """The rows of a recipe's data.
+
+    Raises:
+        UsageError: There are none.
+    """
     from corral.training.data_files import RowStream, open_rows
 
     found = open_rows(section.path, name=name, split=section.split, config=section.config)
-    return list(found) if isinstance(found, RowStream) else found
+    rows = list(found) if isinstance(found, RowStream) else found
+    if not rows:
+        raise UsageError(f"{name}={section.path!r} has no rows: give at least one.")
+    return rows
 
 
 def with_absolute_paths(recipe: "Recipe") -> "Recipe":
     """The recipe with files and folders named from the root, so that it runs from anywhere."""
     changed = recipe.model_copy(deep=True)
     if isinstance(changed.environment, str):
-        changed.environment = _absolute_spec(changed.environment)
+        changed.environment = absolute_spec(changed.environment)
     elif changed.environment is not None:
         changed.environment = {
-            name: _absolute_spec(spec) for name, spec in changed.environment.items()
+            name: absolute_spec(spec) for name, spec in changed.environment.items()
         }
     if changed.model.kind == "path":
         changed.model.path = _absolute(changed.model.path)
+        if changed.model.chat_template is not None:
+            changed.model.chat_template = _absolute(changed.model.chat_template)
     sections: list[Any] = [changed.sft, changed.grpo, changed.evaluation]
     for section in filter(None, sections):
         for name in ("dataset", "eval_dataset"):
@@ -64,7 +76,7 @@ def with_absolute_paths(recipe: "Recipe") -> "Recipe":
             if data is not None:
                 data.path = _absolute(data.path)
     if changed.grpo is not None:
-        changed.grpo.rewards = [_absolute_spec(spec) for spec in changed.grpo.rewards]
+        changed.grpo.rewards = [absolute_spec(spec) for spec in changed.grpo.rewards]
     return changed
 
 
@@ -73,6 +85,7 @@ def _absolute(path: str) -> str:
     return str(found.absolute()) if found.exists() else path
 
 
-def _absolute_spec(spec: str) -> str:
+def absolute_spec(spec: str) -> str:
+    """What names a class or function, with its file named from the root."""
     place, _, name = spec.rpartition(":")
     return f"{_absolute(place)}:{name}" if place.endswith(".py") else spec

@@ -28,6 +28,15 @@ class ScratchModel(_Section):
     max_context: int = Field(default=1024, ge=64)
     """Longest conversation in tokens."""
 
+    @model_validator(mode="after")
+    def _a_head_has_an_even_width(self) -> "ScratchModel":
+        if self.hidden_size % (2 * self.heads):
+            raise ValueError(
+                f"hidden_size={self.hidden_size} is not a multiple of twice heads={self.heads}: "
+                "positions turn each head's numbers in pairs"
+            )
+        return self
+
 
 class PackagedModel(_Section):
     """A pretrained model that an installed Python package carries as a GGUF file."""
@@ -45,6 +54,9 @@ class PathModel(_Section):
     kind: Literal["path"]
     path: str
     """What ``from_pretrained`` takes."""
+    chat_template: str | None = None
+    """A Jinja file, or a model folder or hub id, whose chat template is used instead of the model's
+    own, and saved with it."""
 
 
 def _path_of_text(value: Any) -> Any:

@@ -8,21 +8,29 @@ checkpoint.
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from corral.config import Resolved, dump, load
-from corral.errors import UsageError
+from corral.config import Resolved, dump
 from corral.hosting import find_environment
+from corral.recipes.checks import check_recipe
 from corral.recipes.demonstrations import solver_conversations
 from corral.recipes.evaluating import evaluate_model, evaluate_scripted
+from corral.recipes.folders import (
+    MovedAside,
+    fresh_folder,
+    left_folder,
+    run_path,
+    saved_config,
+)
 from corral.recipes.models import build_model
 from corral.recipes.named import Worlds, factory_of, find_rewards, rows_at, with_absolute_paths
 from corral.recipes.recipe import Recipe, ReinforcementSection, WarmupSection
 from corral.recipes.reporting import write_report
 from corral.rollout.seeds import derive
-from corral.track import RunFolder, StageResult, Tracker, set_aside
+from corral.track import RunFolder, StageResult, Tracker
 from corral.training import GRPOTrainer, SFTTrainer
 
 Numbers = Mapping[str, Any]
@@ -31,6 +39,10 @@ Numbers = Mapping[str, Any]
 
 class Listener(Protocol):
     """Who is told how a run goes; the command line shows it."""
+
+    def moved_aside(self, moved: MovedAside) -> None:
+        """What was in the way of the run's folder has another name now."""
+        ...
 
     def stage_started(self, stage: str, steps: int | None) -> None:
         """A stage begins; ``steps`` is None for one that has none."""
@@ -64,6 +76,8 @@ class RecipeRun:
     """Wall time of the runs this one continues."""
     noted: float = field(default_factory=time.perf_counter)
     """When the summary was last written."""
+    writing: ExitStack = field(default_factory=ExitStack)
+    """Holds the folder until the run ends."""
 
     @property
     def recipe(self) -> Recipe:
@@ -72,6 +86,10 @@ class RecipeRun:
 
     def run(self) -> list[StageResult]:
         """Run what is not finished yet; returns the results of all stages."""
+        with self.writing:
+            return self._run()
+
+    def _run(self) -> list[StageResult]:
         stages: dict[str, Callable[[Path, Path], Numbers]] = {"base": self._build}
         if self.recipe.sft is not None:
             stages["sft"] = self._warm_up
@@ -203,23 +221,25 @@ def start(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> R
     """A fresh run; a folder that an earlier run left is kept under another name."""
     resolved = replace(resolved, value=with_absolute_paths(resolved.value))
     worlds = _worlds(resolved.value)
-    folder = RunFolder(run_path(resolved.value))
-    set_aside(folder.path)
-    folder.create()
+    check_recipe(resolved.value, worlds)
+    folder, writing = fresh_folder(run_path(resolved.value), listener.moved_aside)
     folder.write_config(dump(resolved))
-    return RecipeRun(resolved, worlds, folder, tracker, listener)
+    return RecipeRun(resolved, worlds, folder, tracker, listener, writing=writing)
 
 
 def resume(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:
     """Continue the run in the recipe's folder, with settings that may have been changed since."""
-    folder = RunFolder(saved_config(resolved.value).parent)
+    folder, writing = left_folder(saved_config(resolved.value).parent)
     summary: Mapping[str, Any] = folder.read_summary() or {}
     results = [StageResult.from_row(row) for row in summary.get("stages", ())]
     earlier = float(summary.get("wall_time_s") or 0.0)
     resolved = replace(resolved, value=with_absolute_paths(resolved.value))
     worlds = _worlds(resolved.value)
+    check_recipe(resolved.value, worlds)
     folder.write_config(dump(resolved))
-    return RecipeRun(resolved, worlds, folder, tracker, listener, results, earlier_s=earlier)
+    return RecipeRun(
+        resolved, worlds, folder, tracker, listener, results, earlier_s=earlier, writing=writing
+    )
 
 
 def _worlds(recipe: Recipe) -> Worlds:
@@ -230,32 +250,3 @@ def _worlds(recipe: Recipe) -> Worlds:
     for player in recipe.evaluation.players:
         worlds[None].policy(player)
     return worlds
-
-
-def saved_config(recipe: Recipe) -> Path:
-    """The settings that the recipe's run was started with.
-
-    Raises:
-        UsageError: There is no such run.
-    """
-    path = RunFolder(run_path(recipe)).config_path
-    if not path.is_file():
-        raise UsageError(f"There is no run to resume in {path.parent}: start it without --resume.")
-    return path
-
-
-def run_path(recipe: Recipe) -> Path:
-    """The folder of a recipe's run."""
-    return Path(recipe.output or f"runs/{recipe.name}")
-
-
-def recipe_of(folder: Path) -> Recipe | None:
-    """The recipe that the run in ``folder`` was started with; None if it is no run folder."""
-    path = RunFolder(folder).config_path
-    return load(path, [], Recipe).value if path.is_file() else None
-
-
-def newest_model(folder: Path) -> Path | None:
-    """The model of the latest finished stage of a run folder; None for any other folder."""
-    candidates = [folder / "models" / stage for stage in ("grpo", "sft", "base")]
-    return next((path for path in candidates if (path / "config.json").is_file()), None)

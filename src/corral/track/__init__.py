@@ -6,6 +6,7 @@ from corral.track.metrics_file import MetricLine
 from corral.track.progress import ProgressTracker
 from corral.track.report import render_report, write_report
 from corral.track.run_folder import EpisodeFile, RunFolder, set_aside
+from corral.track.sole_writer import sole_writer
 from corral.track.summary import StageResult, versions
 from corral.track.tracker import (
     CombinedTracker,
@@ -30,6 +31,7 @@ __all__ = [
     "read_episodes",
     "render_report",
     "set_aside",
+    "sole_writer",
     "versions",
     "write_atomically",
     "write_episodes",

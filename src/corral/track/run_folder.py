@@ -222,9 +222,19 @@ def _checked_stage(stage: str) -> str:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Rename what is at ``path`` to the first free ``<path>.N``; returns the new name."""
+    """Rename what is at ``path`` to the first free ``<path>.N``; returns the new name.
+
+    Raises:
+        UsageError: It is the present folder, or has it within: other things than a run are there.
+    """
     if not path.exists():
         return None
+    here = Path.cwd()
+    if path.resolve() in (here, *here.parents):
+        raise UsageError(
+            f"The run folder {str(path)!r} is where you are, or above it, and would be renamed: "
+            "give it a folder of its own, such as runs/NAME."
+        )
     candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
     free = next(candidate for candidate in candidates if not candidate.exists())
     path.rename(free)

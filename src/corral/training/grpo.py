@@ -50,6 +50,7 @@ from corral.training.reference import check_reference
 from corral.training.rollout_func import play_with
 from corral.training.run_settings import check_evaluation, default_folder, run_settings
 from corral.training.script_view import ScriptView
+from corral.training.session import alone_in_its_folder
 from corral.training.state import TrainerState, TrainOutput
 from corral.training.trainer import Trainer
 from corral.training.verdicts import Verdicts
@@ -201,6 +202,7 @@ class GRPOTrainer(ScriptView, Trainer):
             else per_epoch * self.plan.steps,
         )
 
+    @alone_in_its_folder
     def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
         """Play and learn until ``max_steps``; returns when the last checkpoint is written.
 

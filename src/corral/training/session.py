@@ -2,13 +2,15 @@
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from accelerate.utils import broadcast_object_list
 
-from corral.track import JsonlTracker, RunFolder, Tracker, combine, set_aside
+from corral.track import JsonlTracker, RunFolder, Tracker, combine, set_aside, sole_writer
 from corral.training.checkpoint import checkpoints, step_of
 from corral.training.learner import Learner
 from corral.training.restoring import DamagedCheckpointError
@@ -16,6 +18,32 @@ from corral.training.saving import HasTemplate, save_pretrained
 from corral.training.state import TrainerState
 
 logger = logging.getLogger(__name__)
+
+
+Result = TypeVar("Result")
+Given = ParamSpec("Given")
+
+
+class HasSession(Protocol):
+    """A trainer, as far as its folder goes."""
+
+    session: "Session"
+
+
+Trainer = TypeVar("Trainer", bound=HasSession)
+
+
+def alone_in_its_folder(
+    train: Callable[Concatenate[Trainer, Given], Result],
+) -> Callable[Concatenate[Trainer, Given], Result]:
+    """Let go of the run folder when a method ends that calls :meth:`Session.resume`."""
+
+    @wraps(train)
+    def until_done(trainer: Trainer, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        with trainer.session.writing:
+            return train(trainer, *args, **kwargs)
+
+    return until_done
 
 
 class Session:
@@ -35,6 +63,8 @@ class Session:
         self.run_folder = RunFolder(folder)
         self.stage = stage
         self.state = state
+        self.writing = ExitStack()
+        """Holds the run folder while a run writes there."""
         self._learner = learner
         self._is_main = learner.accelerator.is_main_process
         self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
@@ -56,17 +86,13 @@ class Session:
 
         Returns:
             What was given to :meth:`save`; None after a fresh start.
+
+        Raises:
+            UsageError: Another process trains in this folder.
         """
         saved: dict[str, Any] | None = None
-        is_fresh = not wanted and not self._learner.step
-        if self._is_main and is_fresh and checkpoints(self.checkpoint_folder):
-            aside = set_aside(self.run_folder.path)
-            logger.warning(
-                "%s holds an earlier run, which is now %s. To go on with it: "
-                "train(resume_from_checkpoint=True).",
-                self.run_folder.path,
-                aside,
-            )
+        if self._is_main:
+            self._take_folder(is_fresh=not wanted and not self._learner.step)
         self._learner.accelerator.wait_for_everyone()
         self.run_folder.create()
         saved = self._load_newest() if wanted is True else None
@@ -79,6 +105,23 @@ class Session:
         if self._is_main:
             self.run_folder.truncate_after(self.stage, self.state.global_step)
         return saved
+
+    def _take_folder(self, *, is_fresh: bool) -> None:
+        """Be the only one who writes there, in a new folder if an earlier run is in the way."""
+        folder = self.run_folder.path
+        self.writing.enter_context(sole_writer(self.run_folder.create().path))
+        found = checkpoints(self.checkpoint_folder) if is_fresh else []
+        if found:
+            steps = step_of(found[-1])
+            is_finished = steps >= self.state.max_steps
+            logger.warning(
+                "%s held %s, which is now %s. Another time, to go on with a run: "
+                "train(resume_from_checkpoint=True).",
+                folder,
+                f"a {'finished' if is_finished else 'shorter'} run of {steps} steps",
+                set_aside(folder),
+            )
+            self.writing.enter_context(sole_writer(self.run_folder.create().path))
 
     def _load_newest(self) -> dict[str, Any] | None:
         """Load the newest checkpoint that is whole; None: there are none.

@@ -33,6 +33,7 @@ from corral.training.models import (
 from corral.training.processes import make_accelerator
 from corral.training.row_tally import RowTally
 from corral.training.run_settings import check_stream, run_settings
+from corral.training.session import alone_in_its_folder
 from corral.training.sft_batches import batches_of, sample_of
 from corral.training.sft_config import SFTConfig
 from corral.training.sft_evaluation import evaluate, evaluation_sets
@@ -95,7 +96,7 @@ class SFTTrainer(Trainer):
     ) -> None:
         args, folder = run_settings(args or SFTConfig(), "runs/sft")
         self.args = args
-        _check_options(args, eval_dataset, formatting_func)
+        check_options(args, eval_dataset, formatting_func)
         # Before the model is loaded: data that cannot be read should not take minutes.
         rows = open_rows(train_dataset)
         if isinstance(rows, RowStream):
@@ -134,6 +135,7 @@ class SFTTrainer(Trainer):
             steps_per_epoch=self.batches.steps_per_epoch or self.state.max_steps,
         )
 
+    @alone_in_its_folder
     def train(self, resume_from_checkpoint: bool | str | Path | None = None) -> TrainOutput:
         """Learn until ``max_steps``; returns when the last checkpoint is written.
 
@@ -230,7 +232,12 @@ class SFTTrainer(Trainer):
         return max(1, math.ceil(per_epoch * self.args.num_train_epochs))
 
 
-def _check_options(args: SFTConfig, eval_dataset: Any, formatting_func: Any) -> None:
+def check_options(args: SFTConfig, eval_dataset: Any, formatting_func: Any) -> None:
+    """Check that what a configuration asks for goes with the other arguments.
+
+    Raises:
+        UsageError: There is nothing to evaluate on, or no completion that could be told apart.
+    """
     if (args.eval_strategy != "no" or args.eval_on_start) and eval_dataset is None:
         raise UsageError(
             f"eval_strategy={args.eval_strategy!r} needs an eval_dataset: pass one to the trainer, "

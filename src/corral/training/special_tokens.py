@@ -23,7 +23,7 @@ def prepared(processing_class: Any, args: SFTConfig) -> Any:
             )
         tokenizer.eos_token = args.eos_token
     if args.chat_template_path is not None:
-        changed.chat_template = _template(args.chat_template_path, tokenizer)
+        changed.chat_template = chat_template_at(args.chat_template_path, tokenizer)
     return changed
 
 
@@ -40,21 +40,28 @@ def stop_at_eos(model: Any, tokenizer: Any) -> None:
     model.generation_config.eos_token_id = [token, *known]
 
 
-def _template(place: str, tokenizer: Any) -> str:
+def chat_template_at(place: str, tokenizer: Any, *, name: str = "chat_template_path") -> str:
+    """The chat template in a Jinja file, or of the tokenizer in a model folder or under a hub id.
+
+    Args:
+        tokenizer: What is to use it: it must know the special tokens of the other one.
+        name: The setting that named the place, for errors.
+
+    Raises:
+        UsageError: There is none, or it has special tokens that are unknown here.
+    """
     path = Path(place).expanduser()
     if path.is_file():
         return path.read_text(encoding="utf-8")
     if path.suffix in (".jinja", ".j2"):
-        raise UsageError(
-            f"chat_template_path={place!r} does not exist (looked for {path.absolute()})."
-        )
+        raise UsageError(f"{name}={place!r} does not exist (looked for {path.absolute()}).")
     other = load_tokenizer(place, None)
     if not other.chat_template:
-        raise UsageError(f"chat_template_path={place!r}: its tokenizer has no chat template.")
+        raise UsageError(f"{name}={place!r}: its tokenizer has no chat template.")
     unknown = sorted(set(other.all_special_tokens) - set(tokenizer.get_vocab()))
     if unknown:
         raise UsageError(
-            f"chat_template_path={place!r}: its special tokens {', '.join(unknown)} are not in the "
+            f"{name}={place!r}: its special tokens {', '.join(unknown)} are not in the "
             "model's vocabulary. Add them to the tokenizer, resize the model's embeddings, and "
             "pass both."
         )

@@ -147,16 +147,7 @@ class RowEncoder:
     def _check(self, shape: RowShape) -> None:
         if shape.has_images:
             check_images(self.images, self.args)
-        if self.args.assistant_only_loss and not shape.is_conversational:
-            raise UsageError(
-                "assistant_only_loss=True needs conversations ('messages', or 'prompt' and "
-                f"'completion' as lists of messages), and this row has {shape.described}."
-            )
-        if self.args.completion_only_loss and not shape.has_completion:
-            raise UsageError(
-                "completion_only_loss=True needs 'prompt' and 'completion', and this row has "
-                f"{shape.described}. For conversations there is assistant_only_loss."
-            )
+        check_shape(shape, self.args)
 
     def _encode(self, shape: RowShape) -> TokenRow:
         if shape.ids is not None:
@@ -245,6 +236,24 @@ class RowEncoder:
     def template(self) -> str | None:
         """The template to save with the model: ours where a row needed it, else None."""
         return next((template for template in self._templates if template is not None), None)
+
+
+def check_shape(shape: RowShape, args: SFTConfig) -> None:
+    """Check that a row has what the loss is to look at.
+
+    Raises:
+        UsageError: It has something else.
+    """
+    if args.assistant_only_loss and not shape.is_conversational:
+        raise UsageError(
+            "assistant_only_loss=True needs conversations ('messages', or 'prompt' and "
+            f"'completion' as lists of messages), and this row has {shape.described}."
+        )
+    if args.completion_only_loss and not shape.has_completion:
+        raise UsageError(
+            "completion_only_loss=True needs 'prompt' and 'completion', and this row has "
+            f"{shape.described}. For conversations there is assistant_only_loss."
+        )
 
 
 @contextmanager

@@ -32,7 +32,25 @@ def tracker_callbacks(args: Any, folder: Path) -> list[TrainerCallback]:
         MissingExtraError: The tracker's package is not installed.
         UsageError: It sends what it gets to a server that does not know who that is.
     """
+    check_trackers(args)
     return [_callback(name, args, folder / name) for name in args.report_to]
+
+
+def check_trackers(args: Any) -> None:
+    """Check that each tracker of ``args.report_to`` is installed, and may send.
+
+    Raises:
+        MissingExtraError: Its package is not installed.
+        UsageError: It sends what it gets to a server that does not know who that is.
+    """
+    for name in args.report_to:
+        if find_spec(name) is None:
+            raise MissingExtraError(
+                f"report_to={name!r} needs a package that is not installed. Install it with: "
+                f"pip install {name}"
+            )
+        if PartialState().is_main_process:
+            _check_login(name, args)
 
 
 def finish_trackers(callbacks: Sequence[TrainerCallback]) -> None:
@@ -62,13 +80,6 @@ def send_table(
 
 
 def _callback(name: str, args: Any, folder: Path) -> TrainerCallback:
-    if find_spec(name) is None:
-        raise MissingExtraError(
-            f"report_to={name!r} needs a package that is not installed. Install it with: "
-            f"pip install {name}"
-        )
-    if PartialState().is_main_process:
-        _check_login(name, args)
     callback = INTEGRATION_TO_CALLBACK[name]()
     if name == "tensorboard" and callback.logging_dir is None:
         callback.logging_dir = str(args.logging_dir or folder)

@@ -1,0 +1,125 @@
+"""What a recipe names and sets is looked at before its run touches the disk.
+
+A trainer refuses what does not fit together when it is made. In a recipe that is after the model
+was built and games were played, minutes late, and after the folder of an earlier run was moved out
+of the way; so the same is looked at here first.
+"""
+
+import logging
+
+from corral.chat import ChatFormat
+from corral.env import close
+from corral.errors import UsageError, require
+from corral.recipes.models import check_model
+from corral.recipes.named import Rows, Worlds, factory_of, find_rewards, rows_at
+from corral.recipes.recipe import DataSection, Recipe, ReinforcementSection, WarmupSection
+from corral.recipes.tool_rows import other_tools
+from corral.rollout.blocking import run_blocking
+from corral.training import SFTConfig
+from corral.training.batching import plan_batches
+from corral.training.picture_table import PictureTable
+from corral.training.playing import environment_kinds, reward_columns, tool_schemas
+from corral.training.processes import make_accelerator
+from corral.training.raw_rows import RowShape, read_row
+from corral.training.reference import check_reference
+from corral.training.row_checks import Kinds, check_rows
+from corral.training.run_settings import check_evaluation
+from corral.training.sft import check_options
+from corral.training.token_rows import check_shape
+from corral.training.trackers import check_trackers
+
+logger = logging.getLogger(__name__)
+
+
+def check_recipe(recipe: Recipe, worlds: Worlds) -> None:
+    """Check what the stages of a recipe will ask for: model, data, settings.
+
+    Rows are read here and once more where they are used: a stage that was finished before a resume
+    does not need its own again.
+
+    Args:
+        worlds: The recipe's environments. One of each is made, and closed again.
+
+    Raises:
+        UsageError: Something is not there, or does not fit together.
+        MissingExtraError: A package that is needed is not installed.
+    """
+    kinds = environment_kinds(factory_of(worlds), ())
+    try:
+        _check_chat(recipe, kinds)
+        if recipe.sft is not None:
+            _check_warm_up(recipe.sft, worlds, kinds)
+        if recipe.grpo is not None:
+            _check_reinforcement(recipe.grpo, kinds)
+        if kinds:
+            rows = _rows(recipe.evaluation.dataset, "evaluation.dataset")
+            check_rows(rows, kinds, name="evaluation.dataset")
+    finally:
+        for kind in kinds.values():
+            home = kind.construct()  # the one that was made to look at it
+            run_blocking(close(home.instance, executor=home.thread))
+            home.leave()
+
+
+def _check_chat(recipe: Recipe, kinds: Kinds) -> None:
+    """The model is there, and conversations with the environments' tools can be written for it."""
+    found = check_model(recipe.model)
+    if found is not None and kinds:
+        options = recipe.grpo.train.chat_template_kwargs if recipe.grpo is not None else {}
+        ChatFormat.for_tokenizer(
+            found.processing_class,
+            template_kwargs=options,
+            tools=tool_schemas(kinds, ()),
+            extra_stop_ids=sorted(found.stop_ids),
+            needs_tools=True,
+        )
+
+
+def _check_warm_up(section: WarmupSection, worlds: Worlds, kinds: Kinds) -> None:
+    args = section.train
+    make_accelerator(args)
+    check_trackers(args)
+    check_options(args, section.eval_dataset, None)
+    if section.dataset is None:
+        worlds[None].policy(section.policy)  # the recipe checks that there is one world
+    rows = _shapes(section.dataset, "sft.dataset", args)
+    _shapes(section.eval_dataset, "sft.eval_dataset", args)
+    other = other_tools(rows, [kind.tools.schemas for kind in kinds.values()])
+    if other is not None:
+        logger.warning("sft.dataset: %s", other)
+
+
+def _shapes(data: DataSection | None, name: str, args: SFTConfig) -> list[RowShape]:
+    """Rows to learn from, as they are read."""
+    shapes: list[RowShape] = []
+    rows = _rows(data, name)
+    if isinstance(rows, PictureTable):
+        rows = rows[:1]  # to read them all is to open all their pictures
+    for index, row in enumerate(rows):
+        try:
+            shapes.append(read_row(row, args.dataset_text_field))
+            check_shape(shapes[-1], args)
+        except UsageError as error:
+            raise UsageError(f"{name}[{index}]: {error}") from None
+    return shapes
+
+
+def _check_reinforcement(
+    section: ReinforcementSection,
+    kinds: Kinds,
+) -> None:
+    args = section.train
+    processes = make_accelerator(args).num_processes
+    check_trackers(args)
+    check_reference(args, None, None)
+    check_evaluation(args, None, processes)
+    plan_batches(args, processes)
+    reward_columns(find_rewards(section.rewards) or None, None, args, kinds, "cpu")
+    if args.log_completions:
+        require("pyarrow", extra="data")
+    check_rows(_rows(section.dataset, "grpo.dataset"), kinds, name="grpo.dataset")
+
+
+def _rows(data: DataSection | None, name: str) -> Rows:
+    """The rows of a section; none where there is no section."""
+    return () if data is None else rows_at(data, name)

@@ -1,0 +1,120 @@
+"""A recipe that cannot be run is refused before anything is touched."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning:torch.*"),
+    pytest.mark.timeout(240),
+]
+
+Corral = Callable[..., Result]
+
+
+@pytest.fixture
+def finished_run(tmp_path: Path) -> Path:
+    """A folder that looks as if the recipe had been run."""
+    folder = tmp_path / "runs" / "sums"
+    folder.mkdir(parents=True)
+    for name in ("config.toml", "report.html"):
+        (folder / name).write_text("")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["environment=game.py:Sums"], "'Sums' does not exist in"),
+        (["environment=sumz"], "Unknown world 'sumz'"),
+        (
+            ["environment=none", "sft.games=3"],
+            "sft has neither a dataset nor an environment",
+        ),
+        (["environment=none", "grpo.rewards=[]"], "grpo without an environment needs a dataset"),
+        (["grpo.rewards=['rewards.py:reachd']"], "grpo.rewards: 'reachd' does not exist in"),
+        (["grpo.rewards=['rewards.py:reachd']"], "rewards.py:reached"),
+        (["grpo.rewards=['reached']"], "'reached' names no function. Write path.py:function"),
+        (["grpo.rewards=[]", "grpo.train.reward_weights=none"], "No reward source provided"),
+        (["grpo.dataset=gaols.jsonl"], "grpo.dataset='gaols.jsonl' does not exist"),
+        (["grpo.dataset=nope"], "grpo.dataset='nope' is neither a file or folder here nor"),
+        (
+            ["grpo.dataset.path=goals.jsonl", "grpo.dataset.split=test"],
+            "is a file, which has no split",
+        ),
+        (["grpo.dataset=empty.jsonl"], "grpo.dataset='{here}/empty.jsonl' has no rows"),
+        (["grpo.dataset=talks.jsonl"], "grpo.dataset[0]: Sum.reset needs 'start'"),
+        (["evaluation.dataset=nope.jsonl"], "evaluation.dataset='nope.jsonl' does not exist"),
+        (["evaluation.dataset=talks.jsonl"], "evaluation.dataset[0]: Sum.reset needs 'start'"),
+        (["model=./tiney"], "model='./tiney' does not exist"),
+        (["model=nope"], "model='nope' is neither a folder with a model nor a hub id"),
+        (["sft.policy=expert"], "has no policy 'expert'. It has: random."),
+        (["sft.dataset=goals.jsonl"], "sft.dataset[0]: the columns ['goal', 'prompt', 'start']"),
+        (
+            ["sft.dataset=talks.jsonl", "sft.train.completion_only_loss=true"],
+            "sft.dataset[0]: completion_only_loss=True needs 'prompt' and 'completion'",
+        ),
+        (
+            ["sft.dataset=talks.jsonl", "sft.eval_dataset=goals.jsonl"],
+            "sft.eval_dataset[0]: the columns",
+        ),
+        (
+            ["sft.dataset=talks.jsonl", "sft.train.eval_strategy=epoch"],
+            "eval_strategy='epoch' needs an eval_dataset",
+        ),
+        (["grpo.train.num_generations=3"], "which num_generations=3 does not divide"),
+        (["grpo.train.eval_strategy=steps"], "eval_strategy='steps' needs an eval_dataset"),
+        (["grpo.train.sync_ref_model=true"], "sync_ref_model=True with beta=0.0"),
+        (["grpo.train.reward_weights=[1]"], "reward_weights"),
+        (
+            ["model.kind=scratch", "model.hidden_size=36", "model.heads=4"],
+            "hidden_size=36 is not a multiple of twice heads=4",
+        ),
+        (
+            ["model={kind = 'gguf-package', package = 'json', file = 'x.gguf'}"],
+            "The package 'json' has no file 'x.gguf'",
+        ),
+        (["evaluation.players=['random']"], "get its own reward: leave them out"),
+        (
+            ["evaluation.players=['randm']", "grpo.rewards=[]", "environment=echo"],
+            "echo has no policy 'randm'. It has: random, solver",
+        ),
+        (["output=."], "The run folder '.' is where you are, or above it"),
+    ],
+)
+def test_a_mistake_in_a_recipe_leaves_earlier_runs_alone(
+    corral: Corral, tmp_path: Path, finished_run: Path, changes: list[str], words: str
+) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    options = [part for change in changes for part in ("--set", change)]
+    ran = corral("train", "sums.yaml", *options, code=2)
+    assert words.format(here=tmp_path) in ran.stderr.replace("\n", " ")
+    assert sorted(path.name for path in finished_run.iterdir()) == ["config.toml", "report.html"]
+    assert [path.name for path in finished_run.parent.iterdir()] == ["sums"]
+
+
+def test_a_tracker_that_is_not_installed_is_named_at_once(
+    corral: Corral, finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("corral.training.trackers.find_spec", lambda name: None)
+    ran = corral("train", "sums.yaml", "--set", "grpo.train.report_to=wandb", code=1)
+    assert "report_to='wandb' needs a package that is not installed" in ran.stderr
+    assert [path.name for path in finished_run.parent.iterdir()] == ["sums"]
+
+
+def test_sft_on_rows_of_another_shape_makes_no_folder(corral: Corral, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"question": "2+2?", "answer": "4"}) + "\n")
+    ran = corral("sft", "tiny", "rows.jsonl", code=2)
+    assert "sft.dataset[0]: the columns ['answer', 'question'] can't be learned from" in ran.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_earlier_run_is_moved_aside_with_a_word(
+    corral: Corral, tmp_path: Path, finished_run: Path
+) -> None:
+    ran = corral("sft", "tiny", "talks.jsonl", "--set", "max_steps=1", "--output", "runs/sums")
+    assert "runs/sums held a finished run, which is now runs/sums.1.\n" in ran.stderr
+    assert (tmp_path / "runs" / "sums.1" / "report.html").read_text() == ""
