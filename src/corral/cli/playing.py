@@ -1,6 +1,8 @@
 """``corral play``: a person, a scripted player or a model in a world."""
 
-from collections.abc import Iterator
+import shlex
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +11,7 @@ import typer
 from corral.cli.installing import Install, wanted_world
 from corral.cli.output import emit, say, screen, table
 from corral.cli.quiet import quiet_libraries
-from corral.errors import EnvironmentFault, UsageError
+from corral.errors import EnvironmentFault, UsageError, require
 
 if TYPE_CHECKING:
     from corral.worlds import World
@@ -27,6 +29,13 @@ def play(
     model: Annotated[
         str | None, typer.Option(help="A run folder, a model folder or a hub id plays.")
     ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows to play: a .jsonl, .json, .parquet or .csv file, a folder, or a hub id."
+        ),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the dataset; default train.")] = None,
     episodes: Annotated[int, typer.Option(min=1, help="Games to play.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the first game; the next has seed + 1.")] = 0,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of a model; 0 is greedy.")] = 0.0,
@@ -35,11 +44,18 @@ def play(
 ) -> None:
     """Play a world yourself, or watch a scripted player or a model.
 
+    The world brings what is to be played, or --dataset does: the game of seed n is row n. A run
+    folder plays the rows of its run, in the run's own worlds.
+
     Example: corral play wordle --policy solver --episodes 3 --json
     """
     if policy is not None and model is not None:
         raise UsageError("--policy and --model are two players: give one of them, or none to play.")
+    _refuse_run_folder(env)
     world = wanted_world(env, install=install)
+    rows = _rows(env, model, dataset, split)
+    if rows is not None:
+        world = world.on(rows)
     if model is not None:
         games = _model_games(world, model, episodes, seed, temperature, is_shown=not json)
     elif policy is not None:
@@ -59,6 +75,40 @@ def play(
         screen.print(table("Games", columns, rows))
     if errors:
         raise EnvironmentFault(f"{len(errors)} of {episodes} games ended in a fault: {errors[0]}")
+
+
+def _refuse_run_folder(env: str) -> None:
+    from corral.track import RunFolder
+
+    config = RunFolder(Path(env)).config_path
+    if not config.is_file():
+        return
+    named = tomllib.loads(config.read_text(encoding="utf-8")).get("environment") or "WORLD"
+    specs = [named] if isinstance(named, str) else list(named.values())
+    commands = " or ".join(shlex.join(["corral", "play", spec, "--model", env]) for spec in specs)
+    raise UsageError(f"{env} is a run folder, not a world. Its model plays with: {commands}")
+
+
+def _rows(
+    env: str, model: str | None, dataset: str | None, split: str | None
+) -> "Sequence[Mapping[str, Any]] | None":
+    """What is to be played: the rows of ``--dataset``, or of the run whose model plays.
+
+    None: what the world brings.
+    """
+    if dataset is not None:
+        require("torch", extra="train")  # what reads rows is a part of training
+        from corral.recipes.named import rows_at
+        from corral.recipes.recipe import DataSection
+
+        return rows_at(DataSection(path=dataset, split=split), "--dataset")
+    if model is None:
+        return None
+    from corral.recipes.evaluating import rows_of_run
+    from corral.recipes.folders import recipe_of
+
+    recipe = recipe_of(Path(model))
+    return None if recipe is None else rows_of_run(recipe, env)
 
 
 def _human_games(world: "World", episodes: int, seed: int) -> Iterator[tuple[Result, str | None]]:
@@ -101,7 +151,7 @@ def _model_games(
 ) -> Iterator[tuple[Result, str | None]]:
     quiet_libraries()
     from corral.recipes.evaluating import play_model_games, rules_of
-    from corral.recipes.run import newest_model, recipe_of
+    from corral.recipes.folders import newest_model, recipe_of
 
     path = newest_model(Path(model)) or model
     rules = rules_of(recipe_of(Path(model)))

@@ -1,7 +1,7 @@
 """What Corral knows about a playable world beside its environment class."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corral.errors import UsageError
@@ -47,3 +47,14 @@ class World:
             have = ", ".join(sorted(self.policies)) or "none"
             raise UsageError(f"{self.name} has no policy {name!r}. It has: {have}.")
         return self.policies[name]
+
+    def on(self, rows: Sequence[Mapping[str, Any]]) -> "World":
+        """The same world on rows of data, taken in order and again from the start.
+
+        A seed is the number of the first row, so that the game of seed 3 plays ``rows[3]``.
+        """
+
+        def tasks(seed: int, count: int) -> list[Row]:
+            return [dict(rows[(seed + place) % len(rows)]) for place in range(count)]
+
+        return replace(self, tasks=tasks, evaluation_tasks=lambda count: tasks(0, count))
