@@ -1,8 +1,8 @@
 """100,000 hostile tool calls over every way to write them: python benchmarks/fuzz_tools.py.
 
 Each turn takes the whole path of a run: sampled ids, reading, checking, execution in an environment
-with tools of every kind, answers, and the ids that carry them. Then texts with anything repeated in
-them are read at two lengths: time must grow with length.
+with tools of every kind, answers, and the ids that carry them. With --growth, texts with anything
+repeated in them are read at several lengths instead: time must grow with length.
 
 Prints one JSON object for each way to write calls, and one for all; exit code 1 if anything was
 executed that must not be, anything was left unanswered or miscounted, an exception escaped, memory
@@ -34,6 +34,7 @@ GROWTH_MB = 64.0
 """Most that memory may grow between the first and the last round over one way to write calls."""
 SLOWEST_PARSE_S = 2.0
 """Processor time of reading any one turn; the longest turns have a megabyte."""
+TOTALS = ("turns", "calls", "executed", "texts")
 
 
 def main() -> None:
@@ -43,18 +44,18 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--syntax", action="append", help="only this way to write calls")
+    parser.add_argument("--growth", action="store_true", help="look for slow texts instead")
     given = parser.parse_args()
     started = time.monotonic()
     names = given.syntax or list(chat_formats())
-    jobs = [(name, -(-given.count // len(names)), given.seed) for name in names]
-    reports: list[dict[str, Any]] = []
+    count = 0 if given.growth else -(-given.count // len(names))
+    jobs = [(name, count, given.seed) for name in names]
+    totals: Counter[str] = Counter()
+    wrong = 0
     for report in _reports(jobs, given.processes):
         print(json.dumps(report, ensure_ascii=False), flush=True)
-        reports.append(report)
-    totals: Counter[str] = Counter()
-    for report in reports:
-        totals.update({key: report[key] for key in ("turns", "calls", "executed")})
-    wrong = sum(len(report["wrong"]) + len(report["slow"]) for report in reports)
+        totals.update({key: each for key, each in report.items() if key in TOTALS})
+        wrong += len(report["wrong"])
     seconds = round(time.monotonic() - started, 1)
     print(json.dumps({"syntaxes": len(names), **totals, "wrong": wrong, "seconds": seconds}))
     sys.exit(1 if wrong else 0)
@@ -70,6 +71,16 @@ def _reports(jobs: list[tuple[str, int, int]], processes: int) -> Iterator[dict[
 
 def _fuzz(job: tuple[str, int, int]) -> dict[str, Any]:
     name, count, seed = job
+    return _hostile(name, count, seed) if count else _growth(name)
+
+
+def _growth(name: str) -> dict[str, Any]:
+    tried, slow = slow_texts(Phrases.of(chat_formats()[name]))
+    wrong = [f"{each.text!r:.200}: {each.short_s:.3f} s, {each.long_s:.3f} s" for each in slow]
+    return {"syntax": name, "texts": tried, "wrong": wrong}
+
+
+def _hostile(name: str, count: int, seed: int) -> dict[str, Any]:
     seen = Verdicts()
     memory: list[float] = []
     for number in range(ROUNDS):
@@ -79,7 +90,6 @@ def _fuzz(job: tuple[str, int, int]) -> dict[str, Any]:
         seen.wrong.append(f"memory grew: {memory} MB")
     if seen.slowest[0] > SLOWEST_PARSE_S:
         seen.wrong.append(f"reading took {seen.slowest}")
-    tried, slow = slow_texts(Phrases.of(chat_formats()[name]))
     return {
         "syntax": name,
         "turns": seen.turns.total(),
@@ -90,8 +100,6 @@ def _fuzz(job: tuple[str, int, int]) -> dict[str, Any]:
         "executed": seen.executed,
         "slowest_parse_s": round(seen.slowest[0], 3),
         "memory_mb": memory,
-        "pumped": tried,
-        "slow": [f"{each.text!r:.200}: {each.short_s:.3f} s, {each.long_s:.3f} s" for each in slow],
         "wrong": seen.wrong[:20],
     }
 
