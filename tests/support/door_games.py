@@ -1,12 +1,14 @@
 """Plays games in the interpreter that runs it: for worlds whose packages are in another one.
 
 Reads jobs as JSON from standard input: ``{"world", "seed", "calls"}``, where calls are
-``[tool, arguments]``, or null for the random player. Writes what came of them.
+``[tool, arguments]``, or null for the random player. Writes what came of them. Its argument says
+how many are played at a time.
 """
 
 import json
 import random
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from corral.errors import CorralError
@@ -52,4 +54,5 @@ def calling(calls: list[Any]) -> Any:
 if __name__ == "__main__":
     out = sys.stdout
     sys.stdout = sys.stderr  # where libraries may chat
-    json.dump([played(job) for job in json.load(sys.stdin)], out)
+    with ThreadPoolExecutor(int(sys.argv[1])) as threads:
+        json.dump(list(threads.map(played, json.load(sys.stdin))), out)

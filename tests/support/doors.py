@@ -14,7 +14,7 @@ from support import door_games
 from support.served_command import environment
 
 SPEC = f"{__file__}:WORLD"
-FAMILY_NAMES = ("gymnasium", "reasoning_gym")
+FAMILY_NAMES = ("gymnasium", "reasoning_gym", "textarena")
 TIME_SERVER = "mcp-server-time==2026.10.10"
 
 _NEEDS = [needs for name in FAMILY_NAMES if (needs := FAMILIES[name].needs) is not None]
@@ -42,11 +42,13 @@ def share(folder: Path) -> None:
             place_of(name, needs).symlink_to(folder)
 
 
-def games(python: str, *jobs: tuple[str, int, Sequence[Any] | None]) -> list[dict[str, Any]]:
+def games(
+    python: str, *jobs: tuple[str, int, Sequence[Any] | None], at_once: int = 1
+) -> list[dict[str, Any]]:
     """What came of games that another interpreter played: of world, seed, and calls or None."""
     told = [{"world": world, "seed": seed, "calls": calls} for world, seed, calls in jobs]
     ran = subprocess.run(
-        [python, door_games.__file__],
+        [python, door_games.__file__, str(at_once)],
         input=json.dumps(told),
         env=environment(),
         capture_output=True,

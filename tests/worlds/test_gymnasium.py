@@ -19,14 +19,38 @@ def acts(*actions: Any) -> list[Any]:
     return [["act", {"action": action}] for action in actions]
 
 
+OTHERS: dict[str, tuple[str, int, list[Any]]] = {
+    "lake": (LAKE, 0, acts(1, 1, 2, 1, 2, 2)),
+    "hole": (LAKE, 0, acts(1, 2, 0)),
+    "cart": ("gymnasium:CartPole-v1(max_episode_steps=4)", 0, acts(0, 1, 0, 1)),
+    "walk": (
+        "gymnasium:MiniGrid-Empty-5x5-v0",
+        0,
+        acts("forward", "forward", "right", "forward", "forward"),
+    ),
+    "illegal": ("gymnasium:CartPole-v1", 0, acts(7, "up", 1)),
+    "too far": ("gymnasium:Pendulum-v1", 0, acts(3.5, 1.5)),
+    "unknown": ("gymnasium:CartPol-v1", 0, []),
+    "no option": ("gymnasium:CartPole-v1(wheels=4)", 0, []),
+    "no module": ("gymnasium:no_such_module:Lake-v0", 0, []),
+}
+
+
 @pytest.fixture(scope="module")
-def whole(doors_python: str) -> dict[str, list[dict[str, Any]]]:
-    """Of each environment a random game of seed 3, the same again, and one of seed 4."""
-    seeds = (3, 3, 4)
-    played = games(
-        doors_python, *[(f"gymnasium:{one}", seed, None) for one in IDS for seed in seeds]
-    )
-    return {one: played[3 * place : 3 * place + 3] for place, one in enumerate(IDS)}
+def all_played(doors_python: str) -> list[dict[str, Any]]:
+    """Of each environment random games of the seeds 3, 3 and 4; then the others."""
+    jobs = [(f"gymnasium:{one}", seed, None) for one in IDS for seed in (3, 3, 4)]
+    return games(doors_python, *jobs, *OTHERS.values())
+
+
+@pytest.fixture(scope="module")
+def others(all_played: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return dict(zip(OTHERS, all_played[3 * len(IDS) :], strict=True))
+
+
+@pytest.fixture(scope="module")
+def whole(all_played: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    return {one: all_played[3 * place : 3 * place + 3] for place, one in enumerate(IDS)}
 
 
 @pytest.mark.parametrize("one", IDS)
@@ -60,46 +84,32 @@ def test_actions_have_names_or_numbers(whole: Any):
     assert choices("MiniGrid-Empty-5x5-v0")[:3] == ["left", "right", "forward"]
 
 
-def test_ends_are_told_apart_and_what_is_illegal_is_refused(doors_python: str):
-    lake, cart, walk, pole, swing, late = games(
-        doors_python,
-        (LAKE, 0, acts(1, 1, 2, 1, 2, 2)),
-        ("gymnasium:CartPole-v1(max_episode_steps=4)", 0, acts(0, 1, 0, 1)),
-        (
-            "gymnasium:MiniGrid-Empty-5x5-v0",
-            0,
-            acts("forward", "forward", "right", "forward", "forward"),
-        ),
-        ("gymnasium:CartPole-v1", 0, acts(7, "up", 1)),
-        ("gymnasium:Pendulum-v1", 0, acts(3.5, 1.5)),
-        (LAKE, 0, acts(1, 2, 0)),
-    )
+def test_ends_are_told_apart(others: Any):
+    lake, hole, cart, walk = (others[one] for one in ("lake", "hole", "cart", "walk"))
     assert (lake["won"], lake["reward"]) == (True, 1.0)
-    assert "over" in lake["texts"][-1]
+    assert (hole["won"], len(hole["texts"])) == (False, 2)
+    assert "The episode is over." in hole["texts"][-1]
     assert (cart["won"], cart["reward"]) == (False, 4.0)
     assert "broken off after its longest time" in cart["texts"][-1]
     assert walk["won"]
     assert walk["reward"] == pytest.approx(1 - 0.9 * 5 / 100)
-    assert pole["errors"] == [True, True, False]
-    assert "one of 0, 1" in pole["texts"][0]
-    assert swing["errors"] == [True, False]
-    assert "action=3.5: must be from -2 to 2." in swing["texts"][0]
-    assert swing["metrics"]["illegal_actions"] == 1
-    assert "Torque" in swing["observation"] or "torque" in swing["observation"]
-    assert late["won"] is False
-    assert len(late["texts"]) == 2, "a hole ends it"
 
 
-def test_what_cannot_be_played_is_told(doors_python: str):
-    refused = games(
-        doors_python,
-        ("gymnasium:CartPol-v1", 0, []),
-        ("gymnasium:CartPole-v1(wheels=4)", 0, []),
-        ("gymnasium:no_such_module:Lake-v0", 0, []),
-    )
-    words = ("CartPole", "wheels", "no_such_module")
-    for game, word in zip(refused, words, strict=True):
-        assert word in str(game.get("refused") or game.get("error"))
+def test_what_is_illegal_is_refused(others: Any):
+    choice, torque = others["illegal"], others["too far"]
+    assert choice["errors"] == [True, True, False]
+    assert "one of 0, 1" in choice["texts"][0]
+    assert torque["errors"] == [True, False]
+    assert "action=3.5: must be from -2 to 2." in torque["texts"][0]
+    assert torque["metrics"]["illegal_actions"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [("unknown", "CartPole"), ("no option", "wheels"), ("no module", "no_such_module")],
+)
+def test_what_cannot_be_played_is_told(name: str, word: str, others: Any):
+    assert word in others[name]["refused"]
 
 
 def test_it_is_served_where_the_package_is_not_here(doors_home: Any):

@@ -9,6 +9,11 @@ import pytest
 from support.doors import games
 
 TASKS = ("leg_counting", "chain_sum", "spell_backward", "knights_knaves", "sudoku")
+ODDITIES: list[tuple[str, int, list[Any]]] = [
+    ("reasoning_gym:chain_sum(min_terms=2, max_terms=2, min_digits=1, max_digits=1)", 1, []),
+    ("reasoning_gym:leg_countin", 1, []),
+    ("reasoning_gym:chain_sum(legs=3)", 1, []),
+]
 ENTRIES = """
 import json, sys, reasoning_gym
 made = [reasoning_gym.create_dataset(name, size=1, seed=7)[0] for name in sys.argv[1:]]
@@ -32,7 +37,7 @@ def entries(doors_python: str) -> dict[str, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def played(doors_python: str, entries: Any) -> dict[str, list[dict[str, Any]]]:
-    """Of each task the right answer, none, a wrong one, and another seed."""
+    """Of each task the right answer, none, a wrong one, and another seed; then the oddities."""
     jobs = [
         (f"reasoning_gym:{name}", seed, calls)
         for name in TASKS
@@ -43,8 +48,9 @@ def played(doors_python: str, entries: Any) -> dict[str, list[dict[str, Any]]]:
             (8, None),
         )
     ]
-    came = games(doors_python, *jobs)
-    return {name: came[4 * place : 4 * place + 4] for place, name in enumerate(TASKS)}
+    came = games(doors_python, *jobs, *ODDITIES)
+    played = {name: came[4 * place : 4 * place + 4] for place, name in enumerate(TASKS)}
+    return {**played, "oddities": came[len(jobs) :]}
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -60,15 +66,10 @@ def test_a_question_is_the_seeds_and_its_answer_is_scored(name: str, played: Any
     assert other["error"] is None
 
 
-def test_settings_count_and_what_is_none_is_told(doors_python: str):
-    short, unknown, bad, wrong = games(
-        doors_python,
-        ("reasoning_gym:chain_sum(min_terms=2, max_terms=2, min_digits=1, max_digits=1)", 1, []),
-        ("reasoning_gym:leg_countin", 1, []),
-        ("reasoning_gym:chain_sum(legs=3)", 1, []),
-        ("reasoning_gym:chain_sum", 1, answer("x")),
-    )
+def test_settings_count_and_what_is_none_is_told(played: Any):
+    short, unknown, bad = played["oddities"]
     assert short["observation"].count("+") + short["observation"].count("-") == 1
     assert "Did you mean leg_counting" in unknown["refused"]
     assert "legs" in bad["refused"]
+    wrong = played["chain_sum"][2]
     assert wrong["texts"][0].startswith("The answer scores")

@@ -17,6 +17,7 @@ from corral.worlds import (
     openspiel,
     reasoning_gym,
     sudoku,
+    textarena,
     wordle,
 )
 from corral.worlds.entry_points import added_names, added_world
@@ -39,7 +40,8 @@ WORLDS: dict[str, World] = {
 }
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (gymnasium.FAMILY, openspiel.FAMILY, reasoning_gym.FAMILY)
+    family.name: family
+    for family in (gymnasium.FAMILY, openspiel.FAMILY, reasoning_gym.FAMILY, textarena.FAMILY)
 }
 """What stands before the colon of ``family:name``, and what makes the world of that name."""
 
