@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -58,6 +59,11 @@ def test_a_recipe_plays_a_file_s_environment_on_a_file_s_rows_for_a_file_s_rewar
     monkeypatch.chdir(tmp_path / "elsewhere")
     played = corral("eval", str(run), "--games", "2", "--json")
     assert json.loads(played.stdout)["games"] == 2
+    command = re.search(r"Watch it play: corral (.*)", ran.stderr)
+    assert command is not None
+    watched = corral(*shlex.split(command[1].replace("runs/sums", str(run))), "--seed", "1")
+    assert "Reach the goal. Start at 1." in watched.stderr
+    assert re.search(r"-[0-8]\.\d\d ", watched.stderr), "scored by the run's own functions"
     before = summary(run)["wall_time_s"]
     more = "grpo.train.max_steps=2"
     stages = json.loads((run / "summary.json").read_text())
@@ -106,6 +112,9 @@ def test_several_environments_by_name_play_their_own_rows(
     assert shown["parrot"].startswith("Say it again.")
 
     monkeypatch.chdir(tmp_path / "runs")
+    watched = corral("play", f"{tmp_path}/game.py:Sum", "--model", str(run))
+    assert "Reach the goal. Start at 1." in watched.stderr
+    assert "is not among" not in watched.stderr
     evaluated = json.loads(corral("eval", str(run), "--games", "2", "--json").stdout)
     assert (evaluated["games"], evaluated["world"]) == (2, "parrot, sums")
 

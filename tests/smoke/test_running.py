@@ -443,7 +443,7 @@ def test_completions_are_a_table_of_the_contract(
     assert sum(row["advantage"] for row in rows) == pytest.approx(0, abs=1e-5)
     assert trainer.state.log_history[0]["halves"] == 0.5
     shown = capsys.readouterr().out
-    assert shown.count("Step 2") == 1
+    assert shown.count("Step 2: 4 completions, the first 1 shown") == 1
     assert shown.count("Goal") == 2
 
 

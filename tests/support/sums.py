@@ -25,6 +25,7 @@ class Sum:
 '''
 REWARDS = """
 def reached(environments, goal, **kwargs):
+    print("scored", len(environments))
     return [float(env.total == want) for env, want in zip(environments, goal)]
 
 

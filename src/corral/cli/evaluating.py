@@ -1,5 +1,7 @@
 """``corral eval``."""
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +60,8 @@ def evaluate(
     path = newest_model(Path(model)) or model
     own = recipe if world is None else None
     worlds = {name: wanted_world(spec, install=install) for name, spec in specs.items()}
-    result, _ = play(path, worlds, own, rules, games=games, temperature=temperature)
+    with redirect_stdout(sys.stderr):  # what environments print must not stand among the JSON
+        result, _ = play(path, worlds, own, rules, games=games, temperature=temperature)
     name = ", ".join(name or spec for name, spec in specs.items())
     row = {"model": str(path), "world": name, **result.as_row(), "seconds": result.seconds}
     if json:

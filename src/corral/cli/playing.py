@@ -57,18 +57,27 @@ def play(
     if rows is not None:
         world = world.on(rows)
     if model is not None:
-        games = _model_games(world, model, episodes, seed, temperature, is_shown=not json)
+        # The run's reward functions read the columns of its own rows.
+        scored_as = env if dataset is None else None
+        games = _model_games(
+            world, model, episodes, seed, temperature, is_shown=not json, scored_as=scored_as
+        )
     elif policy is not None:
         games = _scripted_games(world, policy, episodes, seed, is_shown=not json)
     else:
         games = _human_games(world, episodes, seed)
     results: list[Result] = []
     errors: list[str] = []
-    for result, error in games:
-        results.append(result)
-        errors += [error] if error else []
-        if json:
-            emit(result)
+    try:
+        for result, error in games:
+            results.append(result)
+            errors += [error] if error else []
+            if json:
+                emit(result)
+    except UsageError as error:
+        if rows is not None or set(world.tasks(seed, 1)[0]) != {"prompt"}:
+            raise
+        raise UsageError(f"{error} (Rows with more columns than a prompt: --dataset.)") from error
     if not json:
         columns = list(results[0])
         rows = [[result[name] for name in columns] for result in results]
@@ -147,15 +156,25 @@ def _human_game(world: "World", seed: int) -> "PlayedGame":
 
 
 def _model_games(
-    world: "World", model: str, episodes: int, seed: int, temperature: float, *, is_shown: bool
+    world: "World",
+    model: str,
+    episodes: int,
+    seed: int,
+    temperature: float,
+    *,
+    is_shown: bool,
+    scored_as: str | None,
 ) -> Iterator[tuple[Result, str | None]]:
     quiet_libraries()
-    from corral.recipes.evaluating import play_model_games, rules_of
+    from corral.recipes.evaluating import play_model_games, rewards_of, rules_of
     from corral.recipes.folders import newest_model, recipe_of
 
-    path = newest_model(Path(model)) or model
-    rules = rules_of(recipe_of(Path(model)))
-    for played, row in play_model_games(path, world, rules, episodes, seed, temperature):
+    path, recipe = newest_model(Path(model)) or model, recipe_of(Path(model))
+    rules = rules_of(recipe)
+    functions = rewards_of(recipe, scored_as)
+    for played, row in play_model_games(
+        path, world, rules, episodes, seed, temperature, functions=functions
+    ):
         if is_shown:
             for message in played.messages:
                 say(f"{message['role']}: {_text(message)}")

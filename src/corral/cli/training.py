@@ -1,7 +1,9 @@
 """``corral train`` and ``corral sft``."""
 
 import shlex
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,7 +137,8 @@ def _command(
     folder = _folder(resolved)
     command = shlex.join([*again, "--output", str(folder), "--resume"])
     try:
-        with told_of_signals():
+        # What environments and rewards print is for people, and must not stand among the JSON.
+        with told_of_signals(), redirect_stdout(sys.stderr):
             results = _run(resolved, is_resumed=resume)
     except KeyboardInterrupt:
         fail(f"Interrupted. Finished work is kept. Go on with:\n{command}", code=130)

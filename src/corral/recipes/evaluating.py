@@ -18,7 +18,7 @@ from corral.recipes.named import (
 )
 from corral.recipes.recipe import Recipe
 from corral.records import Episode, SamplingParams, Task
-from corral.rollout import Player, reward_functions
+from corral.rollout import Player, RewardFunction, reward_functions
 from corral.rollout.blocking import run_blocking
 from corral.rollout.seeds import derive
 from corral.training import GRPOConfig
@@ -34,6 +34,15 @@ def rules_of(recipe: Recipe | None) -> GRPOConfig:
     if recipe is not None and recipe.grpo is not None:
         return recipe.grpo.train
     return GRPOConfig(stop_when_done=True)
+
+
+def rewards_of(recipe: Recipe | None, spec: str | None) -> Sequence[RewardFunction]:
+    """The reward functions of a recipe whose one environment is ``spec``; else none."""
+    if recipe is None or recipe.grpo is None or spec is None:
+        return ()
+    if recipe.environment != absolute_spec(spec):
+        return ()
+    return reward_functions(find_rewards(recipe.grpo.rewards), recipe.grpo.train.reward_weights)
 
 
 def evaluate_model(
@@ -91,14 +100,30 @@ def evaluate_scripted(name: str, world: World, recipe: Recipe) -> Evaluation:
 
 
 def play_model_games(
-    path: str | Path, world: World, args: GRPOConfig, games: int, seed: int, temperature: float
+    path: str | Path,
+    world: World,
+    args: GRPOConfig,
+    games: int,
+    seed: int,
+    temperature: float,
+    *,
+    functions: Sequence[RewardFunction] = (),
 ) -> list[tuple[Episode, dict[str, Any]]]:
-    """Games with the seeds ``seed``, ``seed + 1``, ...: episodes and JSON-ready results."""
+    """Games with the seeds ``seed``, ``seed + 1``, ...: episodes and JSON-ready results.
+
+    Args:
+        functions: Rewards besides the environment's own.
+    """
     player = _player(path, {None: world}, args, temperature)
     seeds = range(seed, seed + games)
     tasks = _tasks([row for one in seeds for row in world.tasks(one, 1)], "play")
     episodes, wins = run_blocking(
-        play_games(player, tasks, is_win=lambda _, environment: world.is_win(environment))
+        play_games(
+            player,
+            tasks,
+            is_win=lambda _, environment: world.is_win(environment),
+            functions=functions,
+        )
     )
     return [
         (

@@ -71,7 +71,12 @@ class CompletionLog:
         if not (rows and PartialState().is_main_process):
             return
         try:
-            print_sample(rows, step, at_most=self._args.num_completions_to_print, console=Console())
+            of = f" of {prefix.rstrip('_')}" if prefix else ""
+            title = f"Step {step}: {len(rows)} completions{of}"
+            at_most = self._args.num_completions_to_print
+            if at_most is not None and at_most < len(rows):
+                title += f", the first {at_most} shown"
+            print_sample(rows, title, at_most=at_most, console=Console())
             self._start_uploads()
             write_parquet(self._folder / f"{prefix}completions_{step:05d}.parquet", rows)
             shown = first_of_each_prompt(rows) if self._args.log_unique_prompts else rows

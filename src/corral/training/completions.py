@@ -1,6 +1,7 @@
 """The completions of a generation as a table: on the console, in a Parquet file, in trackers."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,10 @@ from corral.training.generation import Generation
 Row = dict[str, Any]
 """Columns: step, prompt, completion, one for each reward, what reward functions logged with
 ``log_extra``, advantage, and images if there are any. Prompt and completion are messages."""
+
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What could steer a terminal."""
 
 
 def completion_rows(generation: Generation, step: int, *, with_images: bool) -> list[Row]:
@@ -81,7 +86,7 @@ def as_text(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
-def print_sample(rows: Sequence[Row], step: int, *, at_most: int | None, console: Console) -> None:
+def print_sample(rows: Sequence[Row], title: str, *, at_most: int | None, console: Console) -> None:
     """Show completions with their rewards."""
     shown = rows if at_most is None else rows[:at_most]
     names = [name for name in _columns(shown) if name not in ("step", "image")]
@@ -90,8 +95,8 @@ def print_sample(rows: Sequence[Row], step: int, *, at_most: int | None, console
         table.add_column(name, overflow="fold")
     for row in shown:
         # Text, not markup: what a model writes is data.
-        table.add_row(*(Text(_shown(row.get(name))) for name in names))
-    console.print(Panel(table, title=f"Step {step}", border_style="dim"))
+        table.add_row(*(Text(_CONTROL.sub("\ufffd", _shown(row.get(name)))) for name in names))
+    console.print(Panel(table, title=Text(title), border_style="dim"))
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:

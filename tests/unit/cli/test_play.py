@@ -1,3 +1,6 @@
+import json
+import re
+
 import pytest
 
 from corral.env import prepare
@@ -197,3 +200,59 @@ def test_prompt_and_first_observation_are_shown_glued_as_a_model_reads_them(
     (tmp_path / "greeter.py").write_text(GREETER)
     ran = corral("play", "greeter.py:Greeter", *options, stdin="\n")
     assert "Greet me. Your name is Ann." in ran.err.splitlines()
+
+
+SUM = '''
+class Sum:
+    """Add numbers up."""
+
+    def reset(self, start: int, **kwargs) -> str:
+        self.total, self.done = start, False
+        return f" Start at {start}."
+
+    def add(self, n: int) -> int:
+        """Add a number.
+
+        Args:
+            n: The number.
+        """
+        self.total, self.done = self.total + n, True
+        return self.total
+'''
+
+
+def test_rows_of_data_are_played_one_after_the_other(corral, tmp_path):
+    (tmp_path / "sums.py").write_text(SUM)
+    rows = [{"prompt": "Add.", "start": start} for start in (10, 20)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ("--policy", "random", "--dataset", "rows.jsonl", "--episodes", "3")
+    shown = corral("play", "sums.py:Sum", *options).err
+    assert re.findall(r"Add\. Start at (\d+)", shown) == ["10", "20", "10"]
+    typed = corral("play", "sums.py:Sum", *options[2:4], "--seed", "1", "--json", stdin="5\n")
+    assert "Start at 20." in typed.err
+    assert typed.objects()[0]["turns"] == 1
+
+
+def test_what_needs_more_than_a_prompt_is_told_of_datasets(corral, tmp_path):
+    (tmp_path / "sums.py").write_text(SUM)
+    ran = corral("play", "sums.py:Sum", "--policy", "random")
+    assert ran.code == 2
+    assert "Sum.reset needs 'start'" in ran.err
+    assert "--dataset" in ran.err
+    missing = corral("play", "sums.py:Sum", "--policy", "random", "--dataset", "none.jsonl")
+    assert "--dataset='none.jsonl' does not exist" in missing.err
+
+
+@pytest.mark.parametrize(
+    ("environment", "command"),
+    [
+        ('environment = "echo"', "corral play echo --model 'runs/my run'"),
+        ("", "corral play WORLD --model 'runs/my run'"),
+    ],
+)
+def test_a_run_folder_is_no_world(corral, tmp_path, environment: str, command: str):
+    (tmp_path / "runs" / "my run").mkdir(parents=True)
+    (tmp_path / "runs" / "my run" / "config.toml").write_text(environment)
+    ran = corral("play", "runs/my run")
+    assert ran.code == 2
+    assert f"runs/my run is a run folder, not a world. Its model plays with: {command}" in ran.err
