@@ -9,6 +9,7 @@
     │   ├── ToolDefinitionError        a tool cannot be described to a model
     │   ├── TemplateError              a chat template cannot be used for multi-turn training
     │   └── ImageError                 an image cannot be read, or by this model not at all
+    ├── StorageError (OSError)         a file of a run cannot be written: full or read-only disk
     ├── MissingExtraError (ImportError) an optional dependency is not installed
     ├── EnvironmentFault               the user's environment code failed outside a tool call
     └── InfrastructureFault            something beneath the environment failed (socket, engine)
@@ -17,9 +18,11 @@ Users raise ordinary Python errors; inside a tool call every ``Exception`` is te
 A fault is data about one episode and never ends a run by itself.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 
@@ -49,6 +52,10 @@ class TemplateError(UsageError):
 
 class ImageError(UsageError):
     """An image, or another medium, cannot be shown to the model; the message says why."""
+
+
+class StorageError(CorralError, OSError):
+    """A file cannot be written; the message names its path and the remedy."""
 
 
 class MissingExtraError(CorralError, ImportError):
@@ -88,6 +95,34 @@ def environment_boundary(what: str) -> Iterator[None]:
     except Exception as error:
         text = text_of(error)
         raise EnvironmentFault(f"{what} raised {type(error).__name__}: {text}") from error
+
+
+@contextmanager
+def storage_boundary(path: Path) -> Iterator[None]:
+    """Say of a failure to write where it was, and what helps.
+
+    Args:
+        path: What is written: a file, or a folder with all below it.
+    """
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StorageError(
+            f"{path} cannot be written: {reason}. {_room_at(path)}Free some space, or give an "
+            "output_dir that can be written."
+        ) from error
+
+
+def _room_at(path: Path) -> str:
+    """How much is free on the disk of a path; nothing where that is not known."""
+    try:
+        place = next(each for each in (path, *path.absolute().parents) if each.exists())
+        return f"{shutil.disk_usage(place).free / 1e9:.2f} GB are free there. "
+    except (OSError, StopIteration):
+        return ""
 
 
 def text_of(error: BaseException) -> str:

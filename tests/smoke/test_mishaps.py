@@ -1,18 +1,22 @@
 """What goes wrong in a run costs as little as it can."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from transformers import TrainerCallback
 
 from corral import GRPOConfig, GRPOTrainer
+from corral.errors import StorageError
 from corral.track import RunFolder
 from corral.training.checkpoint import checkpoints
 from corral.training.models import disable_dropout
 from corral.worlds.guess_number import GuessNumber
+from support.full_disk import files_of_at_most
 from support.tiny_models import tiny_model, tiny_tokenizer
 
 
@@ -101,6 +105,37 @@ def test_episodes_that_cannot_be_written_do_not_end_the_training(
     trainer.train()
     assert trainer.state.global_step == 1
     assert "are not saved" in caplog.text
+
+
+def test_a_full_disk_ends_a_run_with_the_path_and_the_checkpoint_that_is_left(
+    tmp_path: Path, caplog
+):
+    class FillsUp(TrainerCallback):
+        def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            if state.global_step == 1:
+                full.enter_context(files_of_at_most(200))
+
+    trainer = _trainer(tmp_path, _lengths, max_steps=3, save_steps=1)
+    trainer.add_callback(FillsUp())
+    with ExitStack() as full, pytest.raises(StorageError) as raised:
+        trainer.train()
+    folder = trainer.session.checkpoint_folder
+    assert f"{folder}/checkpoint-2 cannot be written: " in str(raised.value)
+    assert f"The newest checkpoint is {folder}/checkpoint-1." in str(raised.value)
+    again = _trainer(tmp_path, _lengths, max_steps=3)
+    again.train(resume_from_checkpoint=True)
+    assert again.state.global_step == 3
+
+
+def test_a_model_and_metrics_that_cannot_be_written_are_told(tmp_path: Path, caplog):
+    trainer = _trainer(tmp_path, _lengths, max_steps=1, save_strategy="no")
+    with files_of_at_most(50):
+        trainer.train()
+        with pytest.raises(StorageError, match=f"{tmp_path}/model cannot be written: .*output_dir"):
+            trainer.save_model(tmp_path / "model")
+    assert trainer.state.global_step == 1
+    assert f"{tmp_path}/metrics.jsonl cannot be written: File too large" in caplog.text
+    assert "The episodes of step 1 are not saved." in caplog.text
 
 
 @pytest.mark.parametrize("changes", [{"top_p": 0.5}, {"top_k": 3}, {"repetition_penalty": 1.5}])

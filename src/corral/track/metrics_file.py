@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from corral.errors import storage_boundary
 from corral.track.atomic import write_atomically
 from corral.track.jsonable import as_number, dumps
 
@@ -42,7 +43,7 @@ class MetricLine:
 def append_line(path: Path, line: MetricLine) -> None:
     """Add one line, after removing what a killed writer may have left half-written."""
     data = line.to_json().encode("ascii") + b"\n"
-    with path.open("a+b") as file:
+    with storage_boundary(path), path.open("a+b") as file:
         _drop_incomplete_tail(file)
         file.write(data)
 

@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from corral.errors import UsageError
+from corral.errors import UsageError, storage_boundary
 from corral.records import Episode
 from corral.track.atomic import write_atomically
 from corral.track.counters import totals
@@ -101,9 +101,14 @@ class RunFolder:
         return self.path / "report.html"
 
     def create(self) -> "RunFolder":
-        """Make the folder and its subfolders if they are not there, and return self."""
-        for folder in (self.path, self.episodes_path, self.checkpoints_path):
-            folder.mkdir(parents=True, exist_ok=True)
+        """Make the folder and its subfolders if they are not there, and return self.
+
+        Raises:
+            StorageError: The disk may not be written.
+        """
+        with storage_boundary(self.path):
+            for folder in (self.path, self.episodes_path, self.checkpoints_path):
+                folder.mkdir(parents=True, exist_ok=True)
         return self
 
     def exists(self) -> bool:
@@ -237,5 +242,6 @@ def set_aside(path: Path) -> Path | None:
         )
     candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
     free = next(candidate for candidate in candidates if not candidate.exists())
-    path.rename(free)
+    with storage_boundary(path):
+        path.rename(free)
     return free

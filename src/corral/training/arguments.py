@@ -28,16 +28,13 @@ def configuration_of(args: Any) -> GRPOConfig:
     raise WrongTypeError(f"args is a {what}: give a corral.GRPOConfig.")
 
 
-def check_arguments(
-    folder: Path, tools: Any, environment_factory: Any, rollout_func: Any
-) -> Sequence[Any]:
+def check_arguments(tools: Any, environment_factory: Any, rollout_func: Any) -> Sequence[Any]:
     """Check what needs no model to be checked; the tools, as a sequence.
 
     Raises:
-        UsageError: The folder is a file, or arguments do not go together.
+        UsageError: Arguments do not go together.
         WrongTypeError: An argument is something else than it should be.
     """
-    _check_folder(folder)
     listed = _listed_tools(tools)
     _check_factory(environment_factory)
     refuse_what_does_not_fit(rollout_func, environment_factory, listed)
@@ -80,20 +77,6 @@ def _check_factory(factory: Any) -> None:
             f"{place} is a {type(one).__name__}, which cannot be called: give the class, not an "
             "instance of it."
         )
-
-
-def _check_folder(folder: Path) -> None:
-    """Check that a run can leave its files in a folder.
-
-    Raises:
-        UsageError: It, or something above it, is a file.
-    """
-    for path in (folder, *folder.parents):
-        if path.exists() and not path.is_dir():
-            raise UsageError(
-                f"output_dir={str(folder)!r}: {path} is a file. Give a folder, which is made if "
-                "it is not there."
-            )
 
 
 def quantized(

@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from corral.training.restoring import read_checkpoint, restore
+from corral.training.saving import writing_tensors
 
 logger = logging.getLogger(__name__)
 
@@ -38,34 +39,44 @@ def save_checkpoint(
     keep: int | None,
     beside: Beside | None = None,
 ) -> Path:
-    """Write checkpoint ``step`` atomically and drop all but the newest ``keep``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    _drop_leftovers(folder)
+    """Write checkpoint ``step`` atomically and drop all but the newest ``keep``.
+
+    Raises:
+        StorageError: The disk is full, or may not be written; the checkpoints before are still
+            there, and nothing of this one is.
+    """
     target, draft = folder / f"{PREFIX}{step}", folder / f"{_DRAFT}{PREFIX}{step}"
-    draft.mkdir()
-    save_file(_on_cpu(_trainable_parameters(model)), draft / "model.safetensors")
-    for name, extra in (beside or {}).items():
-        save_file(_on_cpu(extra), draft / f"{name}.safetensors")
     tensors, groups = _flatten_optimizer(optimizer)
-    save_file(tensors, draft / "optimizer.safetensors")
-    text = json.dumps(
-        {
-            "step": step,
-            "optimizer": type(optimizer).__name__,
-            "optimizer_groups": groups,
-            **state,
-        },
-        indent=1,
-        default=str,
-    )
+    parts = {"model": _trainable_parameters(model), **(beside or {}), "optimizer": tensors}
+    described = {
+        "step": step,
+        "optimizer": type(optimizer).__name__,
+        "optimizer_groups": groups,
+        **state,
+    }
+    with writing_tensors(target):
+        folder.mkdir(parents=True, exist_ok=True)
+        _drop_leftovers(folder)
+        try:
+            _write_draft(draft, parts, described)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        if target.exists():
+            _remove(target)
+        os.replace(draft, target)
+        for old in checkpoints(folder)[:-keep] if keep else []:
+            _remove(old)
+    return target
+
+
+def _write_draft(draft: Path, parts: Beside, described: Mapping[str, Any]) -> None:
+    draft.mkdir()
+    for name, tensors in parts.items():
+        save_file(_on_cpu(tensors), draft / f"{name}.safetensors")
+    text = json.dumps(described, indent=1, default=str)
     (draft / "state.json").write_text(text, encoding="utf-8")
     _flush_to_disk(draft)
-    if target.exists():
-        _remove(target)
-    os.replace(draft, target)
-    for old in checkpoints(folder)[:-keep] if keep else []:
-        _remove(old)
-    return target
 
 
 def load_checkpoint(

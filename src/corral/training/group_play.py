@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from accelerate import Accelerator
 
+from corral.errors import StorageError
 from corral.records import Task
 from corral.rollout import PlayedGroup, Player, RewardFunction, Scored, score
 from corral.rollout.blocking import run_blocking
@@ -56,8 +57,11 @@ class GroupPlay:
             folder.write_episodes(
                 stage, step, generation.episodes(), advantages=generation.advantages.values
             )
+        except StorageError as error:
+            # A full disk must not cost the training; a checkpoint that cannot be written ends it.
+            logger.error("The episodes of step %d are not saved. %s", step, error)
         except Exception:
-            # A full disk, or a column that cannot be written, must not cost the training.
+            # Neither must a column that cannot be written.
             logger.exception("The episodes of step %d are not saved", step)
 
     def _scored(self, tasks: Sequence[Task], members: int) -> Scored:

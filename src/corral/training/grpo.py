@@ -126,7 +126,7 @@ class GRPOTrainer(ScriptView, Trainer):
         stage: str = "grpo",
     ) -> None:
         self.args, folder = run_settings(configuration_of(args), default_folder(model, "grpo"))
-        tools = check_arguments(folder, tools, environment_factory, rollout_func)
+        tools = check_arguments(tools, environment_factory, rollout_func)
         check_reference(self.args, model, peft_config)
         self.train_dataset, self.eval_dataset = train_dataset, eval_dataset
         joined = make_accelerator(self.args)

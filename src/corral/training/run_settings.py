@@ -1,5 +1,6 @@
 """What a run derives from its configuration before anything is loaded."""
 
+import os
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,12 +21,35 @@ def run_settings(args: Config, default_folder: str) -> tuple[Config, Path]:
     """The configuration with folder and name of the run filled in, and the folder.
 
     The given configuration stays as it is: another run may be made with it.
+
+    Raises:
+        UsageError: Nothing can be written there.
     """
     folder = Path(args.output_dir or default_folder)
+    _check_folder(folder)
     filled = {"output_dir": str(folder), "run_name": args.run_name or folder.name}
     if args.metric_for_best_model is not None and args.greater_is_better is None:
         filled["greater_is_better"] = not args.metric_for_best_model.endswith("loss")
     return args.model_copy(update=filled), folder
+
+
+def _check_folder(folder: Path) -> None:
+    """Check that a run can leave its files in a folder.
+
+    Raises:
+        UsageError: It, or something above it, is a file, or may not be written.
+    """
+    place = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not place.is_dir():
+        raise UsageError(
+            f"output_dir={str(folder)!r}: {place} is a file. Give a folder, which is made if it is "
+            "not there."
+        )
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"output_dir={str(folder)!r}: {place} may not be written. Give another folder, or make "
+            "that one writable."
+        )
 
 
 def check_stream(args: Any) -> None:

@@ -1,10 +1,15 @@
 """Writing a trained model so that it loads, and speaks, as it was trained."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any, Protocol
 
+from safetensors import SafetensorError
 from torch import nn
+
+from corral.errors import storage_boundary
 
 
 class HasTemplate(Protocol):
@@ -17,11 +22,26 @@ class HasTemplate(Protocol):
 
 
 def save_pretrained(model: nn.Module, tokenizer: Any, chat: HasTemplate, path: Path) -> None:
-    """Write weights, tokenizer and the chat template that training used into one folder."""
-    path.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(path)  # type: ignore[operator]
-    if chat.template is not None:
-        # The user's tokenizer (or processor) stays as it is; the saved one carries the template.
-        tokenizer = copy(tokenizer)
-        tokenizer.chat_template = chat.template
-    tokenizer.save_pretrained(path)
+    """Write weights, tokenizer and the chat template that training used into one folder.
+
+    Raises:
+        StorageError: The disk is full, or may not be written.
+    """
+    with writing_tensors(path):
+        path.mkdir(parents=True, exist_ok=True)
+        model.save_pretrained(path)  # type: ignore[operator]
+        if chat.template is not None:
+            # The user's tokenizer (or processor) stays as it is; the saved one has the template.
+            tokenizer = copy(tokenizer)
+            tokenizer.chat_template = chat.template
+        tokenizer.save_pretrained(path)
+
+
+@contextmanager
+def writing_tensors(path: Path) -> Iterator[None]:
+    """A ``storage_boundary`` for safetensors as well, whose errors are none of the system's."""
+    with storage_boundary(path):
+        try:
+            yield
+        except SafetensorError as error:
+            raise OSError(str(error).rstrip(".")) from error

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from accelerate.utils import broadcast_object_list
 
+from corral.errors import StorageError, storage_boundary
 from corral.track import JsonlTracker, RunFolder, Tracker, combine, set_aside, sole_writer
 from corral.training.checkpoint import checkpoints, step_of
 from corral.training.learner import Learner
@@ -101,7 +102,8 @@ class Session:
         if saved is not None:
             self.state.global_step = self._learner.step
             self.state.num_tokens = saved["num_tokens"]
-        self._learner.start_over(self.checkpoint_folder)
+        with storage_boundary(self.run_folder.path):
+            self._learner.start_over(self.checkpoint_folder)
         if self._is_main:
             self.run_folder.truncate_after(self.stage, self.state.global_step)
         return saved
@@ -162,9 +164,17 @@ class Session:
 
         Args:
             more: JSON data that a run needs to go on from here.
+
+        Raises:
+            StorageError: The disk is full, or may not be written.
         """
         state = {"num_tokens": self.state.num_tokens, **(more or {})}
-        self._learner.save(self.checkpoint_folder, state)
+        try:
+            self._learner.save(self.checkpoint_folder, state)
+        except StorageError as error:
+            newest = self.newest_checkpoint()
+            kept = f"The newest checkpoint is {newest}." if newest else "There is no checkpoint."
+            raise StorageError(f"{error} {kept}") from error
 
     def copy_checkpoint(self, checkpoint: Path, target: Path) -> None:
         """Copy a checkpoint to where it is uploaded from; one that is there already is replaced."""

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from corral.errors import UsageError
+from corral.errors import StorageError, UsageError
 from corral.track import RunFolder, StageResult, write_atomically
 
 
@@ -145,3 +145,9 @@ def test_a_folder_with_non_ascii_letters_works(tmp_path: Path):
     run.append_metrics("grpo", 1, {"größe": 1})
     assert run.exists()
     assert run.read_metrics()[0].metrics == {"größe": 1}
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder nobody can add to")
+def test_a_folder_that_cannot_be_made_is_named_with_what_helps() -> None:
+    with pytest.raises(StorageError, match=r"^/proc/corral cannot be written: .*an output_dir"):
+        RunFolder(Path("/proc/corral")).create()

@@ -1,11 +1,12 @@
 """Arguments of the trainer that can't be used are told before a model is loaded."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from corral import GRPOConfig, GRPOTrainer, UsageError
+from corral import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer, UsageError
 from corral.errors import WrongTypeError
 from corral.training.arguments import quantized
 
@@ -82,6 +83,16 @@ def test_a_file_in_the_place_of_the_run_folder_is_told(tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(UsageError, match=r"file is a file\. Give a folder"):
             GRPOTrainer("/no/model", args=GRPOConfig(output_dir=str(folder)))
+
+
+@pytest.mark.skipif(os.access("/proc/sys", os.W_OK), reason="needs a folder nobody may write")
+@pytest.mark.parametrize("trainer", [GRPOTrainer, SFTTrainer])
+def test_a_place_that_may_not_be_written_is_told(trainer: Any) -> None:
+    config = GRPOConfig if trainer is GRPOTrainer else SFTConfig
+    with pytest.raises(
+        UsageError, match="output_dir='/proc/sys/run': /proc/sys may not be written"
+    ):
+        trainer("/no/model", args=config(output_dir="/proc/sys/run"))
 
 
 def test_weights_of_rewards_are_finite() -> None:

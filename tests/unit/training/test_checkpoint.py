@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
+from corral.errors import StorageError
 from corral.training import checkpoint
 from corral.training.checkpoint import (
     checkpoints,
@@ -18,6 +19,7 @@ from corral.training.checkpoint import (
     save_checkpoint,
     step_of,
 )
+from support.full_disk import files_of_at_most
 
 
 class Tied(nn.Module):
@@ -167,3 +169,18 @@ def test_the_state_is_readable_by_people(tmp_path: Path) -> None:
     state = json.loads((save(tmp_path, 5) / "state.json").read_text())
     assert state["step"] == 5
     assert state["optimizer_groups"][0]["lr"] == 0.5
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_nothing_and_the_one_before(tmp_path: Path) -> None:
+    model, optimizer = made(1.0)
+    first = save_checkpoint(tmp_path, 1, model=model, optimizer=optimizer, state={}, keep=1)
+    for size in (10, 200):  # the weights do not fit, or what describes them
+        with (
+            files_of_at_most(size),
+            pytest.raises(StorageError, match=r"checkpoint-2 cannot be written: .*File too large"),
+        ):
+            save_checkpoint(
+                tmp_path, 2, model=model, optimizer=optimizer, state={"log": "x" * 999}, keep=1
+            )
+        assert list(tmp_path.iterdir()) == [first]
+    assert load_checkpoint(first, model=model, optimizer=optimizer)["step"] == 1
