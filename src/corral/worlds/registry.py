@@ -13,6 +13,7 @@ from corral.worlds import (
     echo,
     guess_number,
     gymnasium,
+    mcp,
     multi_env,
     openspiel,
     reasoning_gym,
@@ -41,7 +42,13 @@ WORLDS: dict[str, World] = {
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for family in (gymnasium.FAMILY, openspiel.FAMILY, reasoning_gym.FAMILY, textarena.FAMILY)
+    for family in (
+        gymnasium.FAMILY,
+        mcp.FAMILY,
+        openspiel.FAMILY,
+        reasoning_gym.FAMILY,
+        textarena.FAMILY,
+    )
 }
 """What stands before the colon of ``family:name``, and what makes the world of that name."""
 
