@@ -12,6 +12,21 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 
+COUNTING = """
+{%- for tool in tools or [] -%}{{ tool | tojson }}{%- endfor -%}
+{%- for message in messages -%}
+{{- '<|im_start|>' + message.role + ' ' + (messages | length | string) + '\\n' -}}
+{{- (message.content or '') -}}
+{%- for call in message.tool_calls or [] -%}
+{{- '<tool_call>{"name": "' + call.function.name + '", "arguments": ' -}}
+{{- call.function.arguments | tojson + '}</tool_call>' -}}
+{%- endfor -%}
+{{- '<|im_end|>\\n' -}}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}
+"""
+"""Says how many messages there are, so that none can be appended."""
+
 Corral = Callable[..., Result]
 
 
@@ -51,6 +66,14 @@ def finished_run(tmp_path: Path) -> Path:
         (["evaluation.dataset=talks.jsonl"], "evaluation.dataset[0]: Sum.reset needs 'start'"),
         (["model=./tiney"], "model='./tiney' does not exist"),
         (["model=nope"], "model='nope' is neither a folder with a model nor a hub id"),
+        (
+            ["model.kind=path", "model.path=tiny", "model.chat_template=none.jinja"],
+            "model.chat_template='none.jinja' does not exist",
+        ),
+        (
+            ["model.kind=path", "model.path=tiny", "model.chat_template=counting.jinja"],
+            "of the chat template is not how an assistant turn begins",
+        ),
         (["sft.policy=expert"], "has no policy 'expert'. It has: random."),
         (["sft.dataset=goals.jsonl"], "sft.dataset[0]: the columns ['goal', 'prompt', 'start']"),
         (
@@ -89,11 +112,25 @@ def test_a_mistake_in_a_recipe_leaves_earlier_runs_alone(
     corral: Corral, tmp_path: Path, finished_run: Path, changes: list[str], words: str
 ) -> None:
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "counting.jinja").write_text(COUNTING)
     options = [part for change in changes for part in ("--set", change)]
     ran = corral("train", "sums.yaml", *options, code=2)
     assert words.format(here=tmp_path) in ran.stderr.replace("\n", " ")
     assert sorted(path.name for path in finished_run.iterdir()) == ["config.toml", "report.html"]
     assert [path.name for path in finished_run.parent.iterdir()] == ["sums"]
+
+
+def test_a_template_of_one_s_own_goes_with_the_model(
+    corral: Corral, tmp_path: Path, model_folder: Path
+) -> None:
+    template = (model_folder / "chat_template.jinja").read_text().replace("TOOLS", "Tools:")
+    (tmp_path / "chat.jinja").write_text(template)
+    options = ["model.kind=path", "model.path=tiny", "model.chat_template=chat.jinja"]
+    corral("train", "sums.yaml", *[part for one in options for part in ("--set", one)])
+    run = tmp_path / "runs" / "sums"
+    for stage in ("base", "grpo"):
+        assert (run / "models" / stage / "chat_template.jinja").read_text() == template
+    assert f'chat_template = "{tmp_path}/chat.jinja"' in (run / "config.toml").read_text()
 
 
 def test_a_tracker_that_is_not_installed_is_named_at_once(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from corral.errors import UsageError, require
+from corral.training.hub_models import check_hub_has_dataset
 from corral.training.picture_table import PictureTable
 from corral.training.raw_rows import without_holes
 
@@ -125,6 +126,7 @@ def _folder_rows(path: Path, name: str, split: str | None, config: str | None) -
 
 def _hub_rows(place: str, name: str, split: str | None, config: str | None) -> Any:
     datasets = require("datasets", extra="data")
+    check_hub_has_dataset(place, name, Path(datasets.config.HF_DATASETS_CACHE))
     try:
         return datasets.load_dataset(place, config, split=split or "train")
     except Exception as error:

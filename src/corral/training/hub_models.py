@@ -1,6 +1,6 @@
-"""Whether the Hugging Face hub has a model, asked once and not for a minute.
+"""Whether the Hugging Face hub has a model or dataset, asked once and not for a minute.
 
-What loads models asks for each of their files, and again and again when nothing answers: good for a
+What loads them asks for each of their files, and again and again when nothing answers: good for a
 download, tedious for a name with a typing error.
 """
 
@@ -36,27 +36,48 @@ def check_hub_has(name: str | Path, what: str, **options: Any) -> None:
         return  # whoever loads it says what is wrong
     wanted = {key: options.get(key) for key in ("revision", "cache_dir")}
     try:
-        if isinstance(try_to_load_from_cache(str(name), "config.json", **wanted), str):
-            return
-        _ask(str(name), options.get("token"))
+        is_cached = isinstance(try_to_load_from_cache(str(name), "config.json", **wanted), str)
     except HFValidationError:
         return  # no hub id: the same
+    if not is_cached:
+        _check("model", str(name), what, options.get("token"))
+
+
+def check_hub_has_dataset(name: str, what: str, cache: Path) -> None:
+    """Check that the hub has a dataset, unless it was read before.
+
+    Args:
+        what: The argument that named it, for errors.
+        cache: Where ``datasets`` keeps what it has read.
+
+    Raises:
+        UsageError: The hub has no such dataset, or does not answer.
+    """
+    if not (constants.HF_HUB_OFFLINE or (cache / name.replace("/", "___")).is_dir()):
+        _check("dataset", name, what, None)
+
+
+def _check(kind: str, name: str, what: str, token: Any) -> None:
+    try:
+        _ask(kind, name, token)
     except RepositoryNotFoundError:
         raise UsageError(
-            f"{what}={str(name)!r} is no folder here, and {constants.ENDPOINT} has no model of "
+            f"{what}={name!r} is no file or folder here, and {constants.ENDPOINT} has no {kind} of "
             "that name, or none for you: see the spelling, or log in with `hf auth login`."
         ) from None
-    except HfHubHTTPError:
-        return  # a hub that is busy: there, trying again is right
+    except (HFValidationError, HfHubHTTPError):
+        return  # no hub id, of which others tell; or a hub that is busy: trying again is right
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise UsageError(
-            f"{what}={str(name)!r} is no folder here, and {constants.ENDPOINT} cannot be reached "
-            f"({reason}). Give a folder that save_pretrained wrote, or see to the network."
+            f"{what}={name!r} is no file or folder here, and {constants.ENDPOINT} cannot be "
+            f"reached ({reason}). Give a path that is there, or see to the network."
         ) from error
 
 
 @lru_cache(maxsize=64)
-def _ask(name: str, token: Any) -> None:
-    """Raise what the hub answers, unless it has the model; that is remembered."""
-    HfApi(constants.ENDPOINT, token=token).model_info(name, timeout=ANSWER_TIMEOUT_S)
+def _ask(kind: str, name: str, token: Any) -> None:
+    """Raise what the hub answers, unless it has the model or dataset; that is remembered."""
+    hub = HfApi(constants.ENDPOINT, token=token)
+    ask = hub.model_info if kind == "model" else hub.dataset_info
+    ask(name, timeout=ANSWER_TIMEOUT_S)

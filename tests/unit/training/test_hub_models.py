@@ -8,7 +8,7 @@ from huggingface_hub import constants
 
 from corral.errors import UsageError
 from corral.serve.ports import free_port
-from corral.training.hub_models import check_hub_has
+from corral.training.hub_models import check_hub_has, check_hub_has_dataset
 
 
 class Hub(ThreadingHTTPServer):
@@ -26,7 +26,8 @@ class _Handler(BaseHTTPRequestHandler):
     server: Hub
 
     def do_GET(self) -> None:
-        if self.path.startswith("/api/models/"):  # the client has questions of its own
+        # The client has questions of its own.
+        if self.path.startswith(("/api/models/", "/api/datasets/")):
             self.server.asked.append(self.path)
         body = b'{"id": "owner/model", "siblings": []}'
         self.send_response(self.server.status)
@@ -54,7 +55,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 def test_a_model_that_the_hub_has_not_is_told_after_one_question(hub: Hub):
     hub.status = 404
-    with pytest.raises(UsageError, match=r"model='owner/typo' is no folder .* has no model"):
+    with pytest.raises(UsageError, match=r"model='owner/typo' is no .* has no model of"):
         check_hub_has("owner/typo", "model")
     assert hub.asked == ["/api/models/owner/typo"]
 
@@ -89,4 +90,17 @@ def test_a_cached_model_is_not_asked_for(hub: Hub, tmp_path: Path):
     (tmp_path / "models--owner--model" / "refs").mkdir()
     (tmp_path / "models--owner--model" / "refs" / "main").write_text("abc")
     check_hub_has("owner/model", "model", cache_dir=tmp_path)
+    assert hub.asked == []
+
+
+def test_a_dataset_that_the_hub_has_not_is_told_after_one_question(hub: Hub, tmp_path: Path):
+    hub.status = 404
+    with pytest.raises(UsageError, match=r"grpo\.dataset='owner/typo' is no .* has no dataset of"):
+        check_hub_has_dataset("owner/typo", "grpo.dataset", tmp_path)
+    assert hub.asked == ["/api/datasets/owner/typo"]
+
+
+def test_a_dataset_that_was_read_before_is_not_asked_for(hub: Hub, tmp_path: Path):
+    (tmp_path / "owner___data").mkdir()
+    check_hub_has_dataset("owner/data", "grpo.dataset", tmp_path)
     assert hub.asked == []
