@@ -57,7 +57,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Print the table of results.")
     parser.add_argument("summaries", nargs="+", type=Path, metavar="SUMMARY.JSON")
     files = parser.parse_args().summaries
-    print(table(json.loads(file.read_text(encoding="utf-8")) for file in files))
+    try:
+        print(table(json.loads(file.read_text(encoding="utf-8")) for file in files))
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":
