@@ -55,7 +55,7 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_alone(tmp_path: Path, 
     assert "weights stay as they are" in caplog.text
 
 
-def test_steps_are_kept_when_a_reward_function_fails(tmp_path: Path):
+def test_steps_are_kept_when_a_reward_function_fails(tmp_path: Path, caplog):
     calls: list[int] = []
 
     def fails_at_last(completions: list[Any], **kwargs: Any) -> list[float]:
@@ -70,6 +70,7 @@ def test_steps_are_kept_when_a_reward_function_fails(tmp_path: Path):
     assert [path.name for path in checkpoints(trainer.session.checkpoint_folder)] == [
         "checkpoint-2"
     ]
+    assert f"saved in {trainer.session.checkpoint_folder}/checkpoint-2." in caplog.text
     again = _trainer(tmp_path, _lengths, max_steps=3)
     again.train(resume_from_checkpoint=True)
     assert again.state.global_step == 3

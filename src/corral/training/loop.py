@@ -15,6 +15,7 @@ from transformers import DefaultFlowCallback, TrainerCallback, TrainerControl
 from transformers.trainer_callback import CallbackHandler, ExportableState
 
 from corral.errors import UsageError
+from corral.training.counters import where_saved
 from corral.training.learner import Learner
 from corral.training.session import Session
 from corral.training.state import TrainerState, TrainOutput
@@ -161,6 +162,7 @@ class Loop:
             # With several processes only this one may have failed, and saving waits for all.
             if self._args.save_strategy != "no" and self._session.can_save_alone():
                 self._session.save({"loop": self._to_save()})
+                logger.warning("%s", where_saved(self._session.newest_checkpoint()))
             raise
 
     def save_last(self) -> None:
