@@ -1,4 +1,4 @@
-"""One virtual environment for the packages of several families, which go together."""
+"""Games in the one virtual environment that has the packages of several families."""
 
 import contextlib
 import json
@@ -8,36 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from corral.hosting.places import place_of
-from corral.worlds import FAMILIES, Needs, World
-from corral.worlds.echo import WORLD as ECHO
 from support import door_games
+from support.doors_world import FAMILY_NAMES, NEEDS
 from support.served_command import environment
-
-SPEC = f"{__file__}:WORLD"
-FAMILY_NAMES = ("gymnasium", "reasoning_gym", "textarena")
-TIME_SERVER = "mcp-server-time==2026.10.10"
-
-_NEEDS = [needs for name in FAMILY_NAMES if (needs := FAMILIES[name].needs) is not None]
-
-WORLD = World(
-    name="doors",
-    summary="Nothing to play: only packages.",
-    factory=ECHO.factory,
-    tasks=ECHO.tasks,
-    evaluation_tasks=ECHO.evaluation_tasks,
-    is_win=ECHO.is_win,
-    needs=Needs(
-        requirements=(*(one for needs in _NEEDS for one in needs.requirements), TIME_SERVER),
-        modules=tuple(module for needs in _NEEDS for module in needs.modules),
-        size_mb=700,
-        python=(3, 12),
-    ),
-)
 
 
 def share(folder: Path) -> None:
     """Have every family find its environment in a folder."""
-    for name, needs in zip(FAMILY_NAMES, _NEEDS, strict=True):
+    for name, needs in zip(FAMILY_NAMES, NEEDS, strict=True):
         with contextlib.suppress(FileExistsError):  # another worker did it
             place_of(name, needs).symlink_to(folder)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from corral.hosting import installed_worlds
-from support import doors
+from support import doors, doors_world
 from support.gong_world import SPEC
 from support.served_command import environment
 
@@ -53,7 +53,7 @@ def worlds_home(home_with_gong: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def home_with_doors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for ``CORRAL_HOME`` in which families of worlds find one environment."""
     home = shared_folder(tmp_path_factory) / "corral-home-doors"
-    made_by_command(doors.SPEC, home)
+    made_by_command(doors_world.SPEC, home)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CORRAL_HOME", str(home))
         doors.share(next(one.folder for one in installed_worlds() if one.note.world == "doors"))

@@ -6,7 +6,7 @@ import pytest
 from corral.cli import installing
 from corral.errors import CorralError
 from corral.hosting import places
-from corral.worlds import WORLDS, Needs, guess_number
+from corral.worlds import FAMILIES, WORLDS, Family, Needs, guess_number
 
 NEEDS = Needs(requirements=("no_such_thing==1.0",), modules=("no_such_thing",), size_mb=10)
 
@@ -64,6 +64,28 @@ def test_what_is_removed_is_gone(corral, needy: Path):
     assert gone["state"] == "removed"
     assert not needy.exists()
     assert "no virtual environment" in corral("install", "needy", "--remove").err
+
+
+def test_a_family_is_installed_by_its_name(corral, monkeypatch):
+    needs = replace(NEEDS, shared_as="kin")
+    family = Family(
+        name="kin",
+        summary="Many worlds.",
+        world=lambda name: replace(guess_number.WORLD, name=f"kin:{name}", needs=needs),
+        needs=needs,
+    )
+    monkeypatch.setitem(FAMILIES, "kin", family)
+    assert "corral install kin" in corral("play", "kin:small", "--policy", "random").err
+    assert "corral install kin" in corral("install", "--list").err
+    folder = places.place_of("kin", needs)
+    folder.mkdir(parents=True)
+    note = places.Note(world="kin", requirements=(), python="3.11.7", size_bytes=1_000_000)
+    places.write_note(folder, note)
+    (ready,) = corral("install", "kin", "--json").objects()
+    assert (ready["world"], ready["state"], ready["folder"]) == ("kin", "ready", str(folder))
+    (gone,) = corral("install", "kin:small", "--remove", "--json").objects()
+    assert (gone["world"], gone["state"]) == ("kin", "removed")
+    assert not folder.exists()
 
 
 def test_a_name_is_needed(corral):

@@ -12,7 +12,8 @@ def test_list_names_every_world_and_recipe_with_a_sentence(corral):
     assert all(text.endswith(".") for text in [*listed["worlds"].values()])
     assert all(listed["recipes"].values())
     assert listed["policies"]["wordle"] == ["careless", "random", "solver"]
-    assert "openspiel" in listed["families"]
+    assert set(listed["families"]) >= {"gymnasium", "mcp", "openspiel"}
+    assert all(text.endswith(".") for text in listed["families"].values())
 
 
 def test_list_names_worlds_of_packages_that_cannot_be_played(corral, monkeypatch):

@@ -17,7 +17,7 @@ __all__ = ["FAMILY", "Gymnasium", "GymnasiumEnvironment", "environment"]
 NEEDS = Needs(
     requirements=("gymnasium==1.4.0", "minigrid==3.2.0"),
     modules=("gymnasium",),
-    size_mb=250,
+    size_mb=180,
     shared_as="gymnasium",
 )
 

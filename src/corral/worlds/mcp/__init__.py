@@ -17,7 +17,7 @@ __all__ = ["FAMILY", "McpCall", "McpEnvironment", "McpTools", "Server", "server_
 
 PROMPT = "Use the tools.\n\n"
 
-NEEDS = Needs(requirements=("mcp==1.30.0",), modules=("mcp",), size_mb=130, shared_as="mcp")
+NEEDS = Needs(requirements=("mcp==1.30.0",), modules=("mcp",), size_mb=100, shared_as="mcp")
 
 
 def server_world(

@@ -15,7 +15,7 @@ __all__ = ["FAMILY", "ReasoningTask", "task"]
 NEEDS = Needs(
     requirements=("reasoning-gym==0.1.25",),
     modules=("reasoning_gym",),
-    size_mb=350,
+    size_mb=270,
     shared_as="reasoning_gym",
 )
 

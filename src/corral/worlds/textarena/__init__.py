@@ -16,7 +16,7 @@ __all__ = ["FAMILY", "TextArenaGame", "game"]
 NEEDS = Needs(
     requirements=("textarena==0.7.4", "numpy==2.4.6"),
     modules=("textarena",),
-    size_mb=170,
+    size_mb=180,
     python=(3, 12),  # on 3.11 some of the games are syntax errors
     shared_as="textarena",
 )
