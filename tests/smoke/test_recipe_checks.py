@@ -155,3 +155,14 @@ def test_an_earlier_run_is_moved_aside_with_a_word(
     ran = corral("sft", "tiny", "talks.jsonl", "--set", "max_steps=1", "--output", "runs/sums")
     assert "runs/sums held a finished run, which is now runs/sums.1.\n" in ran.stderr
     assert (tmp_path / "runs" / "sums.1" / "report.html").read_text() == ""
+
+
+def test_who_interrupts_before_there_is_a_run_is_not_sent_back_to_it(
+    corral: Corral, finished_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("corral.recipes.run.check_recipe", interrupted)
+    assert corral("train", "sums.yaml", code=130).stderr == "Error: Interrupted.\n"
+    assert [path.name for path in finished_run.parent.iterdir()] == ["sums"]

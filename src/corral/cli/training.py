@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from corral.config import Resolved
     from corral.recipes.folders import MovedAside
+    from corral.recipes.run import RecipeRun
     from corral.track import ProgressTracker, StageResult
 
 COLUMNS = (
@@ -136,16 +137,9 @@ def _command(
         make_ready(spec, install=install)
     folder = _folder(resolved)
     command = shlex.join([*again, "--output", str(folder), "--resume"])
-    try:
-        # What environments and rewards print is for people, and must not stand among the JSON.
-        with told_of_signals(), redirect_stdout(sys.stderr):
-            results = _run(resolved, is_resumed=resume)
-    except KeyboardInterrupt:
-        fail(f"Interrupted. Finished work is kept. Go on with:\n{command}", code=130)
-    except Killed as killed:
-        fail(
-            f"Stopped by {killed}. Finished work is kept. Go on with:\n{command}", code=killed.code
-        )
+    # What environments and rewards print is for people, and must not stand among the JSON.
+    with redirect_stdout(sys.stderr):
+        results = _run(resolved, command, is_resumed=resume)
     if json:
         emit({"run": str(folder), "stages": [result.as_row() for result in results]})
 
@@ -174,7 +168,7 @@ def _resolved(
     return with_written_origins(load(saved, overrides, Recipe, flags=flags), saved)
 
 
-def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
+def _run(resolved: "Resolved[Any]", goes_on: str, *, is_resumed: bool) -> "list[StageResult]":
     from corral.recipes.run import resume, start
     from corral.track import ProgressTracker
 
@@ -183,7 +177,7 @@ def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
         make: Callable[..., Any] = resume if is_resumed else start
         run = make(resolved, progress, _Screen(progress))
         say(f"Run folder: {run.folder.path}")
-        results = run.run()
+        results = _until_told_to_stop(run, goes_on)
     screen.print(before_and_after(results))
     say(f"Report: {run.folder.report_path}")
     specs = run.recipe.environments().values()
@@ -193,6 +187,18 @@ def _run(resolved: "Resolved[Any]", *, is_resumed: bool) -> "list[StageResult]":
     if not specs:
         say(f"Model: {run.model_path(results[-1].name)}")
     return results
+
+
+def _until_told_to_stop(run: "RecipeRun", goes_on: str) -> "list[StageResult]":
+    """Run it; who is interrupted before there is something to go on with has nothing to be told."""
+    try:
+        with told_of_signals():
+            return run.run()
+    except KeyboardInterrupt:
+        fail(f"Interrupted. Finished work is kept. Go on with:\n{goes_on}", code=130)
+    except Killed as killed:
+        text = f"Stopped by {killed}. Finished work is kept. Go on with:\n{goes_on}"
+        fail(text, code=killed.code)
 
 
 def before_and_after(results: "Sequence[StageResult]") -> "Table":
