@@ -79,6 +79,7 @@ def test_steps_equal_those_of_trl(results: Results) -> None:
         played = {metric: theirs["metrics"][metric] for metric in ours["metrics"]}
         assert len(played) >= 8 or "two passes" in name
         assert ("entropy_coef" in played) == ("entropy" in name)
+        assert ("aux_loss" in played) == ("experts" in name)
         assert ours["metrics"] == pytest.approx(played, rel=RELATIVE, abs=1e-6), name
 
 
@@ -88,8 +89,9 @@ def test_the_cases_do_differ(results: Results) -> None:
         name: torch.cat([each.flatten() for each in case["corral"]["weights"][1].values()])
         for name, case in results.items()
     }
-    # In one micro-batch a process and with equal counts, bnpo is dapo.
-    names = [name for name in last if not name.startswith("bnpo") and "micro" not in name]
+    # In one micro-batch a process and with equal counts, bnpo is dapo; experts are other weights.
+    alike = ("bnpo", "micro", "experts")
+    names = [name for name in last if not any(word in name for word in alike)]
     for index, name in enumerate(names):
         for other in names[:index]:
             assert (last[name] - last[other]).abs().max() > 10 * WEIGHT_NOISE, (name, other)

@@ -44,16 +44,16 @@ def weights(model: Any) -> torch.Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def policy_steps(share: list[list[int]], **options: Any) -> dict[str, Any]:
+def policy_steps(share: list[list[int]], family: str = "llama", **options: Any) -> dict[str, Any]:
     """Two steps on six uneven rows; ``share`` says which rows each of two processes has."""
     state = make_accelerator(GRPOConfig())
     every = rows([40, 3, 5, 4, 3, 6])
     chosen = [every[place] for place in share[state.process_index]]
     own = every if state.num_processes == 1 else chosen
     config = GRPOConfig(learning_rate=1e-3, token_budget=12, gradient_checkpointing=True, **options)
-    model = tiny_model(TOKENIZER)
+    model = tiny_model(TOKENIZER, family=family)
     reference = Reference(tiny_model(TOKENIZER, seed=1).eval(), has_adapter=False)
-    step = PolicyStep(Learner(model, config), config, reference)
+    step = PolicyStep.of(Learner(model, config), config, reference=reference)
     before = step.score_before(own)
     first, metrics = step(own, before)
     second, _ = step(own, before)
@@ -169,6 +169,10 @@ def main(out: Path) -> None:
                 uneven, beta=0.1, top_entropy_quantile=0.5, entropy_coef=0.01, loss_type="grpo"
             ),
             "a process without rows": policy_steps([[0, 1, 2, 3, 4, 5], []], beta=0.1),
+            "experts": policy_steps(uneven, "qwen3_moe", router_aux_loss_coef=0.5),
+            "experts, a process without rows": policy_steps(
+                [[0, 1, 2, 3, 4, 5], []], "qwen3_moe", router_aux_loss_coef=0.5
+            ),
             "grpo": grpo(folder + "/grpo"),
             "grpo, batch scale": grpo(folder + "/batch", scale_rewards="batch", num_iterations=2),
             "sft": sft(folder + "/sft"),

@@ -63,7 +63,7 @@ def policy_steps(family: str, pictures: list[int], share: list[list[int]]) -> di
     model, processor = tiny_vlm(family)
     chat = ChatFormat.for_tokenizer(processor, needs_tools=False)
     config = GRPOConfig(token_budget=120, gradient_checkpointing=True)
-    step = PolicyStep(Learner(model, config, optimizer(model)), config, None)
+    step = PolicyStep.of(Learner(model, config, optimizer(model)), config)
     losses: list[float] = []
     norms: list[float] = []
     for counts in (pictures, [0] * len(pictures), pictures):

@@ -4,7 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+)
 
 from support.template_zoo import template
 from support.toy_tokenizers import byte_level_tokenizer
@@ -22,7 +29,9 @@ _SIZES: dict[str, Any] = {
 FAMILIES: dict[str, tuple[Any, Any]] = {
     "llama": (LlamaConfig, LlamaForCausalLM),
     "qwen3": (Qwen3Config, Qwen3ForCausalLM),
+    "qwen3_moe": (Qwen3MoeConfig, Qwen3MoeForCausalLM),
 }
+_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 
 
 def tiny_tokenizer(**options: Any) -> Any:
@@ -40,6 +49,8 @@ def tiny_model(
             what came before it.
     """
     config_class, model_class = FAMILIES[family]
+    if family == "qwen3_moe":
+        sizes = _EXPERTS | sizes
     config = config_class(
         vocab_size=len(tokenizer),
         bos_token_id=None,

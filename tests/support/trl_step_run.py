@@ -23,6 +23,7 @@ from accelerate.utils import gather_object
 from transformers import TrainerCallback
 
 import corral
+from support.tiny_models import save_tiny_model
 
 MEMBERS = 4
 PROMPTS = 8
@@ -61,8 +62,8 @@ COMPARED = (
     "frac_reward_zero_std",
     "num_tokens",
 )
-WITH_A_BONUS = ("entropy_coef", "policy_loss")
-"""Compared where the loss has an entropy bonus."""
+ADDED = ("entropy_coef", "policy_loss", "aux_loss")
+"""Compared where the loss has an entropy bonus, or the model has experts."""
 ROWS = [
     {"prompt": [{"role": "user", "content": f"Task {number}" + "!" * number}], "goal": number}
     for number in range(PROMPTS)
@@ -76,6 +77,8 @@ class Case:
     steps: int
     options: dict[str, Any]
     corral_only: dict[str, Any] = field(default_factory=dict)
+    family: str = "llama"
+    """What kind of model; see ``support.tiny_models``."""
 
     def settings(self, processes: int) -> dict[str, Any]:
         """What both libraries are given."""
@@ -83,9 +86,14 @@ class Case:
         return {**COMMON, **batch, **self.options}
 
 
-def cases() -> dict[str, Case]:
+def cases(processes: int) -> dict[str, Case]:
     """By name. The policy is its own reference in the first step, so KL shows from the second."""
     found: dict[str, Case] = {}
+    # With several processes TRL balances what each of them has, Corral what all have.
+    if processes == 1:
+        for weight in (None, 0.5):
+            options = {"router_aux_loss_coef": weight}
+            found[f"experts, weight {weight}"] = Case(steps=3, options=options, family="qwen3_moe")
     for loss in LOSSES:
         for beta in (0.0, 0.04):
             options = {"loss_type": loss, "beta": beta}
@@ -137,7 +145,7 @@ class Found:
         self.losses = [entry["loss"] for entry in history]
         self.norms = [entry["grad_norm"] for entry in history]
         self.metrics = [
-            {name: entry[name] for name in (*COMPARED, *WITH_A_BONUS) if name in entry}
+            {name: entry[name] for name in (*COMPARED, *ADDED) if name in entry}
             for entry in history
         ]
         return self
@@ -149,6 +157,7 @@ def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
     A third of the tokens are not the model's.
     """
     tokenizer = trainer.processing_class
+    has_experts = hasattr(trainer.accelerator.unwrap_model(trainer.model).config, "num_experts")
     found: dict[str, list[Any]] = {"prompt_ids": [], "completion_ids": [], "env_mask": []}
     for place, prompt in enumerate(prompts):
         text = prompt[-1]["content"]
@@ -161,7 +170,10 @@ def rollout(prompts: list[Any], trainer: Any) -> dict[str, Any]:
             tokenizer.apply_chat_template(prompt, add_generation_prompt=True)["input_ids"]
         )
         found["completion_ids"].append([*ids, tokenizer.eos_token_id])
-        found["env_mask"].append([int(index % 3 != 1) for index in range(length)])
+        # Corral leaves out tokens after the last that is trained. They change nothing but which
+        # experts are in use.
+        ends = {length - 1} if has_experts else set()
+        found["env_mask"].append([int(index % 3 != 1 or index in ends) for index in range(length)])
     found["third"] = [sum(token % 3 == 0 for token in ids) for ids in found["completion_ids"]]
     return {**found, "logprobs": None}
 
@@ -257,7 +269,10 @@ def main(model: Path, out: Path) -> None:
     results: dict[str, dict[str, Found]] = {}
     # Each process has a folder of its own, like machines without a common disk.
     with tempfile.TemporaryDirectory() as folder:
-        for name, case in cases().items():
+        experts = save_tiny_model(Path(folder) / "experts", family="qwen3_moe")
+        folders = {"llama": model, "qwen3_moe": experts}
+        for name, case in cases(processes).items():
+            model = folders[case.family]
             ours = with_corral(model, case, processes, f"{folder}/corral/{name}")
             theirs = with_trl(model, case, processes, f"{folder}/trl/{name}")
             results[name] = {"corral": vars(ours), "trl": vars(theirs)}

@@ -32,6 +32,7 @@ from corral.algorithms.output_head import keeps_packed_rows_apart
 from corral.algorithms.packing import MicroBatch, collate, cut
 from corral.algorithms.policy import BONUS_ENTROPY, LossResult, policy_loss
 from corral.algorithms.registry import LOSSES, LossKind, find_loss
+from corral.algorithms.routing import Routing, balance_loss
 from corral.algorithms.selection import entropy_threshold
 
 __all__ = [
@@ -48,10 +49,12 @@ __all__ = [
     "MicroBatch",
     "RatioLevel",
     "Reduction",
+    "Routing",
     "Scale",
     "TokenBatch",
     "TokenLogprobs",
     "Totals",
+    "balance_loss",
     "check_bounds",
     "collate",
     "combine_metrics",

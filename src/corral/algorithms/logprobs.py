@@ -16,6 +16,7 @@ from torch.utils import checkpoint as recompute
 
 from corral.algorithms.output_head import OutputHead, find_output_head
 from corral.algorithms.packing import MicroBatch
+from corral.algorithms.routing import Routing, routing_of
 from corral.errors import UsageError
 from corral.vision import image_positions, rope_owner
 
@@ -33,6 +34,8 @@ class TokenLogprobs:
     entropies: Tensor | None
     is_likeliest: Tensor | None = None
     """Whether no token was likelier, as 1.0 and 0.0."""
+    routing: Routing | None = None
+    """Where the tokens of all rows, trained or not, were sent; with ``chosen`` only."""
 
 
 def token_logprobs(
@@ -43,6 +46,7 @@ def token_logprobs(
     chunk_tokens: int = 1024,
     with_entropy: bool = False,
     with_numbers: bool = False,
+    chosen: int | None = None,
 ) -> TokenLogprobs:
     """The logprob of each trained token, and the entropy of the distribution it was drawn from.
 
@@ -55,13 +59,15 @@ def token_logprobs(
             for distribution in a way that needs its own ``forward`` (wrap the caller instead).
         chunk_tokens: How many positions have logits at a time.
         with_numbers: Also give entropies and ``is_likeliest`` to look at, without a gradient.
+        chosen: Also give the routing of a mixture of experts that sends each token to so many.
     """
     if temperature <= 0:
         raise UsageError(f"The temperature is {temperature}: training needs one above 0.")
     if chunk_tokens < 1:
         raise UsageError(f"chunk_tokens is {chunk_tokens}: choose 1 or more.")
     head = find_output_head(model, microbatch.input_ids)
-    features = _features(model, microbatch, head)[microbatch.source]
+    output = _run(model, microbatch, head, with_routers=chosen is not None)
+    features = _features(output, microbatch, head)[microbatch.source]
     scorer = _Scorer(
         head=head, temperature=temperature, with_entropy=with_entropy, with_numbers=with_numbers
     )
@@ -76,6 +82,9 @@ def token_logprobs(
         logprobs=stacked[0],
         entropies=stacked[1] if with_entropy or with_numbers else None,
         is_likeliest=stacked[-1] if with_numbers else None,
+        routing=None
+        if chosen is None
+        else routing_of(output.router_logits, microbatch.attention_mask, chosen=chosen),
     )
 
 
@@ -139,17 +148,24 @@ def _positions(model: nn.Module, microbatch: MicroBatch) -> Tensor:
     )
 
 
-def _features(model: nn.Module, microbatch: MicroBatch, head: OutputHead | None) -> Tensor:
-    """[lines × length, width] hidden states, or logits when the head can't be applied apart."""
+def _run(
+    model: nn.Module, microbatch: MicroBatch, head: OutputHead | None, *, with_routers: bool
+) -> Any:
+    """What the transformer gives, or the whole model where the head can't be applied apart."""
     module: Any = model if head is None else head.transformer
     images = microbatch.images
-    output = module(
+    return module(
         input_ids=microbatch.input_ids,
         attention_mask=microbatch.attention_mask,
         position_ids=microbatch.position_ids if images is None else _positions(model, microbatch),
         use_cache=False,
         **({} if images is None else images.inputs),
+        **({"output_router_logits": True} if with_routers else {}),
     )
+
+
+def _features(output: Any, microbatch: MicroBatch, head: OutputHead | None) -> Tensor:
+    """[lines × length, width] hidden states, or logits when the head can't be applied apart."""
     features: Tensor = output.logits if head is None else output.last_hidden_state
     # Prompt learning puts positions of its own in front.
     return features[:, -microbatch.input_ids.shape[1] :].flatten(0, 1)

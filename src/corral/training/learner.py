@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from accelerate import Accelerator
@@ -16,6 +16,8 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from corral.algorithms import (
     MicroBatch,
+    Routing,
+    TokenLogprobs,
     collate,
     cut,
     episode_shares,
@@ -56,15 +58,6 @@ class StepNumbers:
         return asdict(self)
 
 
-class SeenTokens(NamedTuple):
-    """Trained tokens as the model sees them, [N] each."""
-
-    logprobs: torch.Tensor
-    entropies: torch.Tensor
-    is_likeliest: torch.Tensor
-    """1.0 where no token was likelier, else 0.0."""
-
-
 class _TokenScorer(nn.Module):
     """The model as the learner runs it; its forward is what DDP and FSDP wrap."""
 
@@ -73,18 +66,12 @@ class _TokenScorer(nn.Module):
         self.model = model
         self._chunk_tokens = chunk_tokens
 
-    def forward(
-        self, batch: MicroBatch, temperature: float, with_entropy: bool, with_numbers: bool = False
-    ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        scored = token_logprobs(
-            self.model,
-            batch,
-            temperature=temperature,
-            chunk_tokens=self._chunk_tokens,
-            with_entropy=with_entropy,
-            with_numbers=with_numbers,
-        )
-        return scored.logprobs, scored.entropies, scored.is_likeliest
+    def forward(self, batch: MicroBatch, **options: Any) -> tuple[torch.Tensor | None, ...]:
+        scored = token_logprobs(self.model, batch, chunk_tokens=self._chunk_tokens, **options)
+        # What wraps the model for several processes looks for tensors in tuples.
+        routing = scored.routing
+        experts = (None, None) if routing is None else (routing.counts, routing.probabilities)
+        return scored.logprobs, scored.entropies, scored.is_likeliest, *experts
 
 
 class Learner:
@@ -167,16 +154,30 @@ class Learner:
         ]
 
     def score(
-        self, batch: MicroBatch, *, temperature: float = 1.0, with_entropy: bool = False
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Logprobs (and entropies) [N] of the batch's trained tokens, with gradient."""
+        self,
+        batch: MicroBatch,
+        *,
+        temperature: float = 1.0,
+        with_entropy: bool = False,
+        with_numbers: bool = False,
+        chosen: int | None = None,
+    ) -> TokenLogprobs:
+        """What :func:`token_logprobs` says of a batch, on the device and in the precision it has
+        in training."""
         with self.autocast():
-            return self._scorer(batch.to(self.device), temperature, with_entropy)[:2]
-
-    def score_with_numbers(self, batch: MicroBatch) -> SeenTokens:
-        """Logprobs [N] with gradient, and what is only looked at, without."""
-        with self.autocast():
-            return SeenTokens(*self._scorer(batch.to(self.device), 1.0, False, True))
+            logprobs, entropies, is_likeliest, counts, probabilities = self._scorer(
+                batch.to(self.device),
+                temperature=temperature,
+                with_entropy=with_entropy,
+                with_numbers=with_numbers,
+                chosen=chosen,
+            )
+        return TokenLogprobs(
+            logprobs=logprobs,
+            entropies=entropies,
+            is_likeliest=is_likeliest,
+            routing=None if counts is None else Routing(counts=counts, probabilities=probabilities),
+        )
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Mixed precision if the configuration asks for it; else what the launcher set.

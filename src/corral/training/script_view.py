@@ -68,7 +68,7 @@ class ScriptView:
     def ref_model(self) -> nn.Module | None:
         """The model that the KL term compares with; None without one, and where it is the policy
         itself with its adapter off."""
-        reference = self._policy_step.reference
+        reference = self._policy_step.parts.reference
         return None if reference is None or reference.has_adapter else reference.model
 
     @property

@@ -54,7 +54,9 @@ class TextLoss:
 
     def __call__(self, micro: MicroBatch) -> Tensor:
         """The micro-batch's share of the loss, with gradient."""
-        seen = self._learner.score_with_numbers(micro)
+        seen = self._learner.score(micro, with_numbers=True)
+        assert seen.entropies is not None
+        assert seen.is_likeliest is not None
         losses = -seen.logprobs
         if self._is_dft:
             losses = losses * seen.logprobs.detach().exp()

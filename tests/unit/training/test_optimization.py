@@ -8,9 +8,9 @@ from torch import nn
 from corral.errors import UsageError
 from corral.training import GRPOConfig, SFTConfig
 from corral.training.optimizers import make_optimizer
-from corral.training.policy_step import loss_options
 from corral.training.processes import make_accelerator
 from corral.training.schedules import SCHEDULES, rate_schedule
+from corral.training.step_loss import loss_options
 
 
 def rates(steps: int, **options: Any) -> list[float]:

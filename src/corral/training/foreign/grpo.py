@@ -56,12 +56,6 @@ GRPO_SETTINGS: Mapping[str, ForeignSetting] = {
         reason="micro-batches are cut by token_budget, and padding changes no result",
         reading=Reading.NOTED,
     ),
-    "router_aux_loss_coef": ForeignSetting(
-        default=None,
-        harmless=(0, 0.0),
-        reason="a balance loss over micro-batches would depend on where they are cut",
-        instead="Leave it out, and freeze the router or train an adapter that spares it.",
-    ),
     "max_prompt_length": ForeignSetting(
         default=None,
         reason="prompts are never cut",

@@ -15,7 +15,7 @@ SFT_SETTINGS: Mapping[str, ForeignSetting] = {
     "router_aux_loss_coef": ForeignSetting(
         default=None,
         harmless=(0, 0.0),
-        reason="a balance loss over micro-batches would depend on where they are cut",
+        reason="fine-tuning has no balance loss; GRPO has",
         instead="Leave it out, and freeze the router or train an adapter that spares it.",
     ),
     "dataloader_drop_last": ForeignSetting(

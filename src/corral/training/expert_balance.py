@@ -1,0 +1,74 @@
+"""The balance loss of a mixture of experts, where a model has one and its weight is not 0."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from corral.algorithms import MicroBatch, Routing, balance_loss
+from corral.errors import UsageError
+from corral.training.learner import Learner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertBalance:
+    """Adds the balance loss to a step's."""
+
+    weight: float
+    """What it is multiplied by."""
+    experts: int
+    """Experts of a layer."""
+    chosen: int
+    """Experts that a token is sent to."""
+
+    @classmethod
+    def of(cls, model: nn.Module, weight: float | None) -> "ExpertBalance | None":
+        """That of a model; None where there is none, or it weighs nothing.
+
+        Args:
+            weight: The weight that is asked for; None: the one that the model's configuration has.
+
+        Raises:
+            UsageError: A weight is asked for, and the model has no experts.
+        """
+        wrapper = cast(Any, model)
+        inner = wrapper.get_base_model() if hasattr(model, "get_base_model") else wrapper
+        config = inner.config.get_text_config()
+        if not hasattr(config, "output_router_logits"):
+            if weight:
+                raise UsageError(
+                    f"router_aux_loss_coef={weight} with a {type(inner).__name__}, which has no "
+                    "router whose choices it gives: leave it out."
+                )
+            return None
+        own = getattr(config, "router_aux_loss_coef", 0.0)
+        weight = own if weight is None else weight
+        if not weight:
+            return None
+        experts = getattr(config, "num_experts", None) or config.num_local_experts
+        return cls(weight=weight, experts=experts, chosen=config.num_experts_per_tok)
+
+    def counts(self, learner: Learner, batches: Sequence[MicroBatch]) -> Tensor | None:
+        """[E] how often each expert is chosen in a step, over all micro-batches and processes.
+
+        It takes a forward pass before the one with gradients. None where a step is a single
+        micro-batch, which knows by itself.
+
+        Args:
+            batches: Those of this process; it may have none.
+        """
+        if learner.sum_of(len(batches)) == 1:
+            return None
+        total = torch.zeros(self.experts, device=learner.device)
+        with torch.no_grad():
+            for batch in batches:
+                total += cast(Routing, learner.score(batch, chosen=self.chosen).routing).counts
+        return learner.summed(total)
+
+    def loss(self, routing: Routing, counts: Tensor | None) -> Tensor:
+        """A micro-batch's share, not yet weighed."""
+        return balance_loss(
+            routing, routing.counts if counts is None else counts, chosen=self.chosen
+        )
