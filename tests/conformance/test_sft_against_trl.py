@@ -129,6 +129,8 @@ STEPS: dict[str, tuple[list[Any], dict[str, Any]]] = {
         {"packing": True, "max_length": 48, "packing_strategy": "bfd_split"},
     ),
     "wrapped": (TEXTS, {"packing": True, "max_length": 64, "packing_strategy": "wrapped"}),
+    "experts as their model weighs them": (TEXTS, {}),
+    "experts": (MANY, {"router_aux_loss_coef": 0.5}),
 }
 
 
@@ -137,16 +139,18 @@ def test_a_step_is_the_same_step(tmp_path: Path, name: str) -> None:
     rows, options = STEPS[name]
     tokenizer = tiny_tokenizer()
     common = {"max_steps": 1, "learning_rate": 1e-2, "per_device_train_batch_size": 16} | options
-    model = tiny_model(tokenizer)
+    family = "qwen3_moe" if "experts" in name else "llama"
+    model = tiny_model(tokenizer, family=family)
     model.set_attn_implementation("eager" if "packing" not in options else "sdpa")
     other = trl_trainer(tmp_path, model, tokenizer, rows, **common)
     other.train()
     theirs = other.state.log_history[0]
     args = SFTConfig(output_dir=str(tmp_path / "corral"), **common)
-    own = SFTTrainer(tiny_model(tokenizer), args, rows, processing_class=tokenizer)
+    own = SFTTrainer(tiny_model(tokenizer, family=family), args, rows, processing_class=tokenizer)
     own.train()
     ours = own.state.log_history[0]
-    for key in ("loss", "grad_norm", "entropy", "mean_token_accuracy"):
+    balance = ["aux_loss"] if "experts" in name else []
+    for key in ("loss", "grad_norm", "entropy", "mean_token_accuracy", *balance):
         assert ours[key] == pytest.approx(theirs[key], rel=1e-5, abs=1e-7), key
     assert ours["num_tokens"] == theirs["num_tokens"]
     pairs = zip(own.model.parameters(), other.model.parameters(), strict=True)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from corral import GRPOConfig, GRPOTrainer
+from corral import GRPOConfig, GRPOTrainer, SFTConfig, SFTTrainer
 from support.tiny_models import save_tiny_model
 
 
@@ -41,11 +41,11 @@ def trained(folder: Path, reward: Any = by_parity, **options: Any) -> GRPOTraine
     return made
 
 
-def weights(made: GRPOTrainer) -> torch.Tensor:
+def weights(made: GRPOTrainer | SFTTrainer) -> torch.Tensor:
     return torch.cat([each.detach().flatten().clone() for each in made.model.parameters()])
 
 
-def logged(made: GRPOTrainer, name: str) -> list[float]:
+def logged(made: GRPOTrainer | SFTTrainer, name: str) -> list[float]:
     return [entry[name] for entry in made.state.log_history if name in entry]
 
 
@@ -75,3 +75,35 @@ def test_the_model_says_what_the_balance_weighs_and_an_evaluation_has_it(tmp_pat
     assert loss == pytest.approx([0.001 * each for each in aux_loss], abs=1e-7)
     found = made.evaluate([{"prompt": "Play."}])
     assert found["eval_loss"] == pytest.approx(0.001 * found["eval_aux_loss"], abs=1e-7)
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_fine_tuning_keeps_experts_in_balance_however_a_step_is_cut(
+    tmp_path: Path, packing: bool
+) -> None:
+    model = save_tiny_model(tmp_path / "model", family="qwen3_moe")
+    rows = [{"text": "Once there was a number. " * n} for n in range(1, 5)]
+
+    def tuned(budget: int, weight: float) -> SFTTrainer:
+        args = SFTConfig(
+            output_dir=str(tmp_path / f"run-{budget}-{weight}"),
+            max_steps=2,
+            learning_rate=1e-3,
+            adam_epsilon=1e-3,
+            packing=packing,
+            max_length=128,
+            token_budget=budget,
+            router_aux_loss_coef=weight,
+        )
+        made = SFTTrainer(str(model), args, rows, rows[:2])
+        made.train()
+        return made
+
+    whole, cut, without = tuned(10_000, 2.0), tuned(100, 2.0), tuned(10_000, 0.0)
+    assert logged(cut, "aux_loss") == pytest.approx(logged(whole, "aux_loss"), rel=1e-5)
+    torch.testing.assert_close(weights(cut), weights(whole), rtol=1e-4, atol=2e-6)
+    assert logged(without, "aux_loss") == []
+    assert (weights(whole) - weights(without)).abs().max() > 1e-4
+    found, plain = whole.evaluate(), without.evaluate()
+    assert found["eval_aux_loss"] > 1
+    assert "eval_aux_loss" not in plain

@@ -11,6 +11,9 @@ from corral.algorithms import MicroBatch, Routing, balance_loss
 from corral.errors import UsageError
 from corral.training.learner import Learner
 
+AUX_LOSS = "aux_loss"
+"""The metric of a mixture of experts: its balance loss, not weighed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertBalance:

@@ -135,8 +135,6 @@ class GRPOConfig(TrainerConfig):
     """How far an adaptive weight moves in a step."""
     entropy_target: float = Field(default=0.2, ge=0)
     """Mean entropy (nats a token) that an adaptive weight aims at."""
-    router_aux_loss_coef: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Mixture of experts: weight of the loss that keeps all experts in use; None: the model's."""
     off_policy_mask_threshold: float | None = None
     """Drop sequences with negative advantage that drifted further than this; None: keep all."""
     mask_truncated_completions: bool = False

@@ -60,6 +60,8 @@ class OptimizationConfig(Configuration):
     """AdamW's denominator floor."""
     max_grad_norm: float = Field(default=1.0, ge=0)
     """Gradients are scaled down to this norm; 0: never."""
+    router_aux_loss_coef: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Mixture of experts: weight of the loss that keeps all experts in use; None: the model's."""
     trained_blocks: int | None = Field(default=None, ge=1)
     """Train only the last so many transformer blocks and freeze the rest; None: train all."""
     bf16: bool | None = None

@@ -21,6 +21,7 @@ from corral.records import Sample
 from corral.track import Tracker
 from corral.training.counters import PATIENCE, where_saved
 from corral.training.data_files import RowStream, open_rows
+from corral.training.expert_balance import AUX_LOSS, ExpertBalance
 from corral.training.image_proof import prove_learner
 from corral.training.learner import Learner
 from corral.training.loop import Callback
@@ -122,6 +123,7 @@ class SFTTrainer(Trainer):
         layout = args.model_copy(update={"packing": is_packed})
         self.learner = Learner(self.model, layout, optimizers)
         self.accelerator = self.learner.accelerator
+        self.balance = ExpertBalance.of(self.model, args.router_aux_loss_coef)
         self._prove_images()
         self.state = TrainerState(max_steps=self._planned_steps())
         self.learner.schedule(self.state.max_steps)
@@ -170,7 +172,7 @@ class SFTTrainer(Trainer):
             sets = evaluation_sets(eval_dataset, self.encoder, self.args)
         if not sets:
             raise UsageError("There is nothing to evaluate on: give eval_dataset.")
-        metrics = evaluate(self.learner, sets, self.args)
+        metrics = evaluate(self.learner, sets, self.args, self.balance)
         self.loop.evaluated(metrics)
         return metrics
 
@@ -182,7 +184,7 @@ class SFTTrainer(Trainer):
 
     def _step(self, rows: list[Sample]) -> dict[str, float]:
         started = time.perf_counter()
-        loss = TextLoss(self.learner, rows, self.args.loss_type)
+        loss = TextLoss(self.learner, rows, self.args.loss_type, self.balance)
         step = self.learner.optimizer_step(loss.batches, loss)
         numbers = loss.numbers()
         self.state.global_step = self.learner.step
@@ -192,6 +194,7 @@ class SFTTrainer(Trainer):
         seconds = time.perf_counter() - started
         return {
             **step.as_metrics(),
+            **({} if self.balance is None else {AUX_LOSS: numbers.aux_loss}),
             "entropy": numbers.entropy,
             "mean_token_accuracy": numbers.mean_token_accuracy,
             "num_tokens": float(self.state.num_tokens),

@@ -8,6 +8,7 @@ import torch
 
 from corral.training.blocks import Block
 from corral.training.data_files import open_rows
+from corral.training.expert_balance import AUX_LOSS, ExpertBalance
 from corral.training.learner import Learner
 from corral.training.sft_batches import blocks_of, sample_of
 from corral.training.sft_config import SFTConfig
@@ -35,13 +36,16 @@ def evaluation_sets(
 
 
 def evaluate(
-    learner: Learner, sets: Mapping[str, Sequence[Block]], args: SFTConfig
+    learner: Learner,
+    sets: Mapping[str, Sequence[Block]],
+    args: SFTConfig,
+    balance: ExpertBalance | None,
 ) -> dict[str, float]:
     """Loss, entropy and accuracy on every set: means over tokens, however they are batched."""
     metrics: dict[str, float] = {}
     for prefix, blocks in sets.items():
         started = time.perf_counter()
-        numbers = _measured(learner, blocks, args.loss_type)
+        numbers = _measured(learner, blocks, args.loss_type, balance)
         seconds = time.perf_counter() - started
         metrics |= {
             f"{prefix}_loss": numbers.loss,
@@ -50,11 +54,15 @@ def evaluate(
             f"{prefix}_runtime": seconds,
             f"{prefix}_samples_per_second": len(blocks) / seconds,
         }
+        if balance is not None:
+            metrics[f"{prefix}_{AUX_LOSS}"] = numbers.aux_loss
     return metrics
 
 
 @torch.no_grad()
-def _measured(learner: Learner, blocks: Sequence[Block], loss_type: str) -> TextNumbers:
+def _measured(
+    learner: Learner, blocks: Sequence[Block], loss_type: str, balance: ExpertBalance | None
+) -> TextNumbers:
     """What the blocks of all processes come to, some at a time."""
     processes, own = learner.accelerator.num_processes, learner.accelerator.process_index
     parts: list[TextNumbers] = []
@@ -62,7 +70,7 @@ def _measured(learner: Learner, blocks: Sequence[Block], loss_type: str) -> Text
     for start in range(0, len(blocks), _PART * processes):
         mine = blocks[start + own : start + _PART * processes : processes]
         samples = [sample_of(row, place) for place, block in enumerate(mine) for row in block]
-        measured = TextLoss(learner, samples, loss_type)
+        measured = TextLoss(learner, samples, loss_type, balance)
         for micro in measured.batches:
             measured(micro)
         parts.append(measured.numbers())

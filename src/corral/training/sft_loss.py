@@ -1,14 +1,15 @@
 """The loss of supervised fine-tuning, and the numbers that stand beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
 import torch
 from torch import Tensor
 
-from corral.algorithms import MicroBatch
+from corral.algorithms import MicroBatch, Routing
 from corral.records import Sample
+from corral.training.expert_balance import ExpertBalance
 from corral.training.learner import Learner
 from corral.training.placeholder import PLACEHOLDER
 
@@ -18,6 +19,9 @@ class TextNumbers:
     """Means over the trained tokens of all processes."""
 
     loss: float
+    """What is trained: the balance loss of experts is in it."""
+    aux_loss: float
+    """The balance loss of experts, not weighed; 0 where a model has none."""
     entropy: float
     """Of the distributions the tokens are compared with, in nats."""
     mean_token_accuracy: float
@@ -29,10 +33,16 @@ class TextNumbers:
 def mean_numbers(parts: Sequence[TextNumbers]) -> TextNumbers:
     """The numbers of all parts together."""
     tokens = fsum(part.tokens for part in parts)
+
+    def mean(values: Iterable[float]) -> float:
+        weighed = zip(values, parts, strict=True)
+        return fsum(value * part.tokens for value, part in weighed) / tokens
+
     return TextNumbers(
-        loss=fsum(part.loss * part.tokens for part in parts) / tokens,
-        entropy=fsum(part.entropy * part.tokens for part in parts) / tokens,
-        mean_token_accuracy=fsum(part.mean_token_accuracy * part.tokens for part in parts) / tokens,
+        loss=mean(part.loss for part in parts),
+        aux_loss=mean(part.aux_loss for part in parts),
+        entropy=mean(part.entropy for part in parts),
+        mean_token_accuracy=mean(part.mean_token_accuracy for part in parts),
         tokens=tokens,
     )
 
@@ -44,17 +54,29 @@ class TextLoss:
     tokens of the whole.
     """
 
-    def __init__(self, learner: Learner, rows: Sequence[Sample], loss_type: str) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        rows: Sequence[Sample],
+        loss_type: str,
+        balance: ExpertBalance | None = None,
+    ) -> None:
         self._learner = learner
         self._is_dft = loss_type == "dft"
+        self._is_real = bool(rows)
         self.batches = learner.micro_batches(rows or [PLACEHOLDER])
         self._tokens = learner.sum_of(sum(row.trained_tokens() for row in rows))
         self._divisor = max(self._tokens, 1.0)
         self._sums = torch.zeros(3, dtype=torch.float64, device=learner.device)
+        self._balance = balance
+        self._aux_loss = torch.zeros((), dtype=torch.float64, device=learner.device)
+        if balance is not None:
+            self._expert_counts = balance.counts(learner, self.batches if rows else [])
 
     def __call__(self, micro: MicroBatch) -> Tensor:
         """The micro-batch's share of the loss, with gradient."""
-        seen = self._learner.score(micro, with_numbers=True)
+        chosen = None if self._balance is None else self._balance.chosen
+        seen = self._learner.score(micro, with_numbers=True, chosen=chosen)
         assert seen.entropies is not None
         assert seen.is_likeliest is not None
         losses = -seen.logprobs
@@ -63,12 +85,28 @@ class TextLoss:
         total = losses.sum()
         parts = (total.detach(), seen.entropies.sum(), seen.is_likeliest.sum())
         self._sums += torch.stack([part.double() for part in parts])
-        return total / self._divisor
+        share = total / self._divisor
+        if self._balance is None or seen.routing is None:
+            return share
+        return share + self._balance_loss(self._balance, seen.routing)
 
     def numbers(self) -> TextNumbers:
         """What all micro-batches so far, on all processes, came to."""
         means = (self._learner.summed(self._sums) / self._divisor).tolist()
         loss, entropy, accuracy = means
+        aux_loss = self._learner.sum_of(float(self._aux_loss))
+        weight = 0.0 if self._balance is None else self._balance.weight
         return TextNumbers(
-            loss=loss, entropy=entropy, mean_token_accuracy=accuracy, tokens=self._tokens
+            loss=loss + weight * aux_loss,
+            aux_loss=aux_loss,
+            entropy=entropy,
+            mean_token_accuracy=accuracy,
+            tokens=self._tokens,
         )
+
+    def _balance_loss(self, balance: ExpertBalance, routing: Routing) -> Tensor:
+        if not self._is_real:
+            return 0.0 * routing.probabilities.sum()
+        share = balance.loss(routing, self._expert_counts)
+        self._aux_loss += share.detach().double()
+        return balance.weight * share

@@ -25,14 +25,11 @@ from corral.algorithms import (
     policy_loss,
 )
 from corral.records import Sample
-from corral.training.expert_balance import ExpertBalance
+from corral.training.expert_balance import AUX_LOSS, ExpertBalance
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner
 from corral.training.placeholder import PLACEHOLDER
 from corral.training.reference import Reference
-
-AUX_LOSS = "aux_loss"
-"""The metric of a mixture of experts: its balance loss, not weighed."""
 
 
 @dataclass(frozen=True, slots=True)

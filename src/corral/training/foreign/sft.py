@@ -12,12 +12,6 @@ _FIELDS = {"train_sampling_strategy"}
 
 SFT_SETTINGS: Mapping[str, ForeignSetting] = {
     **{name: setting for name, setting in COMMON_SETTINGS.items() if name not in _FIELDS},
-    "router_aux_loss_coef": ForeignSetting(
-        default=None,
-        harmless=(0, 0.0),
-        reason="fine-tuning has no balance loss; GRPO has",
-        instead="Leave it out, and freeze the router or train an adapter that spares it.",
-    ),
     "dataloader_drop_last": ForeignSetting(
         default=False,
         reason="the last step of an epoch learns from the rows that are left",
