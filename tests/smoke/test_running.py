@@ -280,6 +280,9 @@ def test_a_given_optimiser_and_schedule_are_used(tmp_path: Path) -> None:
     )
     given.train()
     assert [entry["learning_rate"] for entry in steps(given)] == [0.5, 0.25, 0.125]
+    assert given.optimizer.optimizer is optimizer
+    assert given.lr_scheduler is schedule
+    assert trainer.lr_scheduler is None
 
 
 # The log

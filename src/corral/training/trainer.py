@@ -9,6 +9,7 @@ from typing import Any
 
 from accelerate import Accelerator
 from torch import nn
+from torch.optim.lr_scheduler import LRScheduler
 from transformers import TrainerControl
 from transformers.trainer_callback import CallbackHandler
 
@@ -40,6 +41,7 @@ class Trainer(ABC):
     accelerator: Accelerator
     loop: Loop
     hub: HubUploads
+    learner: Learner
     base_model: str | None
 
     def _make_ready(
@@ -80,6 +82,16 @@ class Trainer(ABC):
     def run_folder(self) -> RunFolder:
         """Where the run leaves its files."""
         return self.session.run_folder
+
+    @property
+    def optimizer(self) -> Any:
+        """The optimiser, as the accelerator wrapped it."""
+        return self.learner.optimizer
+
+    @property
+    def lr_scheduler(self) -> LRScheduler | None:
+        """The schedule that was given; None where ``lr_scheduler_type`` says it."""
+        return self.learner.lr_scheduler
 
     @property
     def callback_handler(self) -> CallbackHandler:
