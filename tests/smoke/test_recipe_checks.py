@@ -166,3 +166,12 @@ def test_who_interrupts_before_there_is_a_run_is_not_sent_back_to_it(
     monkeypatch.setattr("corral.recipes.run.check_recipe", interrupted)
     assert corral("train", "sums.yaml", code=130).stderr == "Error: Interrupted.\n"
     assert [path.name for path in finished_run.parent.iterdir()] == ["sums"]
+
+
+def test_other_tools_than_the_environment_s_are_told(
+    corral: Corral, caplog: pytest.LogCaptureFixture
+) -> None:
+    changes = ["sft.dataset=talks.jsonl", "grpo.train.num_generations=3"]  # the latter ends it
+    corral("train", "sums.yaml", *[part for one in changes for part in ("--set", one)], code=2)
+    assert "sft.dataset: 6 of 6 conversations list other tools" in caplog.text
+    assert "(they list none)" in caplog.text
