@@ -32,6 +32,7 @@ OTHERS: dict[str, tuple[str, int, list[Any]]] = {
     "too far": ("gymnasium:Pendulum-v1", 0, acts(3.5, 1.5)),
     "unknown": ("gymnasium:CartPol-v1", 0, []),
     "no option": ("gymnasium:CartPole-v1(wheels=4)", 0, []),
+    "no engine": ("gymnasium:LunarLander-v3", 0, []),
     "no module": ("gymnasium:no_such_module:Lake-v0", 0, []),
 }
 
@@ -106,7 +107,12 @@ def test_what_is_illegal_is_refused(others: Any):
 
 @pytest.mark.parametrize(
     ("name", "word"),
-    [("unknown", "CartPole"), ("no option", "wheels"), ("no module", "no_such_module")],
+    [
+        ("unknown", "CartPole"),
+        ("no option", "wheels"),
+        ("no engine", "Box2D"),
+        ("no module", "no_such_module"),
+    ],
 )
 def test_what_cannot_be_played_is_told(name: str, word: str, others: Any):
     assert word in others[name]["refused"]

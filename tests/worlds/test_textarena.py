@@ -21,6 +21,8 @@ JOBS = {
     "number": ("textarena:GuessTheNumber-v0", 3, plays(10, "x", 5, 7, 8, 9)),
     "lake": ("textarena:FrozenLake-v0", 3, plays("up", *3 * ["right"], *3 * ["down"])),
     "wordle": ("textarena:Wordle-v0", 3, plays("crane", "zzzzz", "horse")),
+    "mixed up": ("textarena:Countdown-v0", 3, plays("x", "y")),
+    "many": ("textarena:PublicGoodsGame-v0", 3, plays(1)),
     "unknown": ("textarena:TicTacTo-v0", 0, []),
     "no seat": ("textarena:TicTacToe-v0(player=2)", 0, []),
     "unfinished": ("textarena:Wordle-v0", 4, plays("crane")),
@@ -76,6 +78,17 @@ def test_games_for_one_are_won(played: Any):
     assert number["texts"][0] == "The target number is lower."
     assert (lake["won"], lake["reward"]) == (True, 1.0)
     assert lake["observation"].endswith("[w], [a], [s], [d]")
+
+
+def test_a_reason_in_place_of_a_reward_is_a_lost_game(played: Any):
+    game = played["mixed up"]
+    assert (game["errors"], game["reward"]) == ([False, False], -1.0)
+    assert "Invalid action format" in game["texts"][-1]
+
+
+def test_a_game_for_any_number_is_not_played_alone(played: Any):
+    assert played["many"]["error"] is None
+    assert "Player 1" in played["many"]["texts"][0]
 
 
 def test_words_are_there_without_a_network(played: Any):

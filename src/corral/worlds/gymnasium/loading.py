@@ -40,10 +40,10 @@ def make(gym_id: str, options: dict[str, Any]) -> Any:
     gymnasium = _registered(gym_id)
     name = gym_id.rpartition(":")[2]
     check_known(gym_id)
-    options = {**_text_mode(gymnasium, name), "disable_env_checker": True, **options}
     try:
+        options = {**_text_mode(gymnasium, name), "disable_env_checker": True, **options}
         return gymnasium.make(name, **options)
-    except (gymnasium.error.Error, TypeError, ValueError) as error:
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError) as error:
         raise UsageError(f"Gymnasium cannot make {gym_id!r}: {error}") from error
 
 

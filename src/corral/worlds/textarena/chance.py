@@ -8,6 +8,8 @@ from typing import Any
 
 _LOCK = threading.RLock()
 """The generators of the process are put back before anybody else's turn."""
+_WAIT_S = 120.0
+"""Making a game, and a few turns of others before, take seconds at most."""
 
 
 class OwnChance:
@@ -25,8 +27,14 @@ class OwnChance:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Have the process's generators draw this game's chance; one game at a time."""
-        with _LOCK:
+        """Have the process's generators draw this game's chance; one game at a time.
+
+        Raises:
+            TimeoutError: Another game does not come back from its turn.
+        """
+        if not _LOCK.acquire(timeout=_WAIT_S):
+            raise TimeoutError(f"Another game of TextArena has not come back for {_WAIT_S:g} s.")
+        try:
             outside = _states()
             _set(self._states)
             try:
@@ -34,6 +42,8 @@ class OwnChance:
             finally:
                 self._states = _states()
                 _set(outside)
+        finally:
+            _LOCK.release()
 
 
 def _fresh(seed: int) -> tuple[Any, Any]:

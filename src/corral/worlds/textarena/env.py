@@ -112,13 +112,14 @@ class TextArenaGame:
 
     def _settle(self) -> None:
         rewards, info = self._env.close()
-        rewards = rewards or {}
-        self.reward = float(rewards.get(self._player, 0.0))
-        others = [value for seat, value in rewards.items() if seat != self._player]
+        scores = {seat: _score(value) for seat, value in (rewards or {}).items()}
+        self.reward = scores.pop(self._player, 0.0)
+        others = scores.values()
         self.won = self.reward > max(others) if others else self.reward >= 1.0
         own = info.get(self._player, {})
         self.invalid_moves += bool(own.get("invalid_move"))
-        self._reason = own.get("reason")
+        told = (rewards or {}).get(self._player)
+        self._reason = told if isinstance(told, str) else own.get("reason")
 
     def _others_play(self) -> None:
         while not self.done and self._state.current_player_id != self._player:
@@ -168,19 +169,27 @@ def _players_of(env: Any, game_id: str, players: int | None) -> int:
         except Exception as error:  # noqa: BLE001 - games refuse a number of players in many ways
             problem = error
         else:
-            return count
+            # Games for any number also begin with one, who then plays for ever.
+            if count > 1 or players == 1 or type(env.state).__name__ == "SinglePlayerState":
+                return count
     told = "any number of players" if players is None else f"players={players}"
     raise UsageError(f"{game_id} does not begin with {told}: {problem}")
 
 
+def _score(reward: Any) -> float:
+    """A reward; some games give the reason of an invalid move in its place."""
+    return float(reward) if isinstance(reward, int | float) else -1.0
+
+
 def _text(messages: Iterable[Any], seat: int, names: dict[int, str]) -> str:
     """Messages as text, but for the seat's own moves and boards that another board replaces."""
-    told = list(messages)
-    boards = [place for place, (_, _, kind) in enumerate(told) if kind.name == "GAME_BOARD"]
+    # Some games write text where the kind of a message belongs.
+    told = [(speaker, said, getattr(kind, "name", "")) for speaker, said, kind in messages]
+    boards = [place for place, (_, _, kind) in enumerate(told) if kind == "GAME_BOARD"]
     lines: list[str] = []
-    for place, (speaker, message, kind) in enumerate(told):
-        is_own_move = kind.name == "PLAYER_ACTION" and speaker in (seat, -1)
+    for place, (speaker, said, kind) in enumerate(told):
+        is_own_move = kind == "PLAYER_ACTION" and speaker in (seat, -1)
         if is_own_move or (place in boards[:-1]):
             continue
-        lines.append(message if speaker == -1 else f"[{names.get(speaker, speaker)}] {message}")
+        lines.append(said if speaker == -1 else f"[{names.get(speaker, speaker)}] {said}")
     return "\n".join(line.strip("\n") for line in lines)
