@@ -1,12 +1,14 @@
 """What the tokenizer of a scratch model writes is read as it was meant."""
 
+from typing import Literal
+
 import pytest
 
 from corral.env import prepare
 from corral.recipes.scratch import scratch_tokenizer
 from corral.records import Finish, ToolCall
 from corral.training.models import chat_format
-from corral.worlds import WORLDS
+from corral.worlds import WORLDS, world_of
 from corral.worlds.play import play_episodes
 from support.worlds_here import WORLDS_HERE
 
@@ -22,3 +24,26 @@ def test_the_calls_of_a_solver_are_read_back(name: str):
             part = call.as_message_part()
             ids = chat.turn_ids({"role": "assistant", "content": "", "tool_calls": [part]})
             assert chat.parse(ids, finish=Finish.STOP).calls == (call,)
+
+
+class Dial:
+    """A dial with two marks."""
+
+    def reset(self, **row: object) -> str:
+        self.done = False
+        return "A dial."
+
+    def turn(self, to: Literal[1, 2]) -> str:
+        """Turn it.
+
+        Args:
+            to: The mark.
+        """
+        self.done = True
+        return str(to)
+
+
+def test_choices_may_be_numbers():
+    words = scratch_tokenizer(world_of(Dial, name="dial")).get_vocab()
+    assert "turn(to: 1|2)" in words
+    assert '<tool_call>{"name": "turn", "arguments": {"to": 2' in words

@@ -115,7 +115,7 @@ def _call_frames(function: dict[str, Any]) -> Iterator[str]:
     """How a tool is listed, and what stands around the arguments of a call."""
     properties = function["parameters"]["properties"]
     kinds = {
-        name: "|".join(schema.get("enum", ())) or schema.get("type")
+        name: "|".join(map(str, schema.get("enum", ()))) or schema.get("type")
         for name, schema in properties.items()
     }
     listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
