@@ -74,8 +74,8 @@ def test_where_no_row_has_a_prompt_the_environment_brings_it() -> None:
     ("row", "message"),
     [
         (
-            {"prompt": "Go.", "level": 1, "levle": 2},
-            r"rows\[2\]: Level.reset does not take the dataset column 'levle'",
+            {"prompt": "Go.", "level": 1, "depth": 2},
+            r"rows\[2\]: Level.reset does not take the dataset column 'depth'",
         ),
         ({"prompt": "Go."}, r"rows\[2\]: Level.reset needs 'level', which .*columns: prompt"),
     ],

@@ -53,6 +53,6 @@ def test_the_solver_wins_what_is_held_out(name: str):
 
 @pytest.mark.parametrize("name", sorted(WORLDS))
 def test_a_world_has_a_readme_with_scores(name: str):
-    package = WORLDS[name].tasks.__module__
+    package = WORLDS[name].is_win.__module__
     text = (resources.files(package) / "README.md").read_text(encoding="utf-8")
     assert all(word in text for word in ("**Tool", "**Row.**", "**Reward.**", "**Scores**"))
