@@ -17,6 +17,7 @@ from corral.rollout.limits import Limits
 from corral.rollout.played import PlayedGroup
 from corral.rollout.pool import EnvironmentPool
 from corral.rollout.tasks_together import run_together
+from corral.rollout.tool_calls import UNNAMED
 
 _logger = logging.getLogger(__name__)
 
@@ -178,11 +179,16 @@ class Player:
             if name in self._unfit_tools:
                 continue
             self._unfit_tools.add(name)
+            what = (
+                "An answer to a malformed call"
+                if name == UNNAMED
+                else f"A result of the tool {name!r}"
+            )
             _logger.warning(
-                "A result of the tool %r has %d characters, for which its episode had no room (an "
-                "episode has %d tokens in all, and the model's context %d). The episode ended "
-                "there, and the model has not seen it. Told once for each tool.",
-                *(name, characters, rules.limits.episode_tokens, rules.engine.max_context()),
+                "%s has %d characters, for which its episode had no room (an episode has %d tokens "
+                "in all, and the model's context %d). The episode ended there, and the model has "
+                "not seen it. Told once for each tool.",
+                *(what, characters, rules.limits.episode_tokens, rules.engine.max_context()),
             )
 
     def _attempts(

@@ -158,3 +158,17 @@ async def test_a_result_without_room_is_told_once_for_each_tool(
         "A result of the tool 'peek' has 5000 characters, for whi",
     ]
     assert "an episode has 4000 tokens in all" in told[0]
+
+
+async def test_an_answer_to_a_malformed_call_without_room_is_named_as_that(
+    table: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read() -> str:
+        """Read."""
+        return "x"
+
+    turn = "<tool_call>" + "x" * 40 + "</tool_call>"
+    limits = Limits(episode_tokens=len(turn) + 40)
+    await table.one(turn, limits=limits, standalone=[read])
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("An answer to a malformed call has ")
