@@ -107,3 +107,12 @@ def test_fine_tuning_keeps_experts_in_balance_however_a_step_is_cut(
     found, plain = whole.evaluate(), without.evaluate()
     assert found["eval_aux_loss"] > 1
     assert "eval_aux_loss" not in plain
+
+
+def test_a_model_that_tells_of_its_routers_plays_all_the_same(tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    save_tiny_model(model, family="qwen3_moe")
+    told = {"output_router_logits": True}
+    made = trained(tmp_path, router_aux_loss_coef=0.5, model_init_kwargs=told)
+    again = trained(tmp_path, router_aux_loss_coef=0.5)
+    torch.testing.assert_close(weights(made), weights(again), rtol=0, atol=0)

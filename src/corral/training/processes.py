@@ -1,5 +1,6 @@
 """The processes of a run: how they find each other and exchange gradients."""
 
+import os
 from datetime import timedelta
 from typing import Any
 
@@ -17,13 +18,21 @@ def make_accelerator(config: OptimizationConfig, *, skips_parts: bool = False) -
         skips_parts: Some steps leave parameters of the model unused, in one process or in all.
 
     Raises:
-        UsageError: An earlier trainer of this process uses another device.
+        UsageError: An earlier trainer of this process uses another device, or a launcher started
+            several processes that do not find each other.
     """
     handlers = [_gradients(config, skips_parts), _group(config)]
     try:
-        return Accelerator(cpu=config.use_cpu, kwargs_handlers=handlers)
+        accelerator = Accelerator(cpu=config.use_cpu, kwargs_handlers=handlers)
     except ValueError as error:
         raise UsageError(f"use_cpu={config.use_cpu}: {error}") from error
+    launched = int(os.environ.get("WORLD_SIZE", "1"))
+    if launched > 1 and accelerator.num_processes == 1:
+        raise UsageError(
+            f"The launcher started {launched} processes (WORLD_SIZE), but without an accelerator "
+            "each would train alone. Set use_cpu=True to train on CPUs together, or start one."
+        )
+    return accelerator
 
 
 def _gradients(config: OptimizationConfig, skips_parts: bool) -> DistributedDataParallelKwargs:

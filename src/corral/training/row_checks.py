@@ -86,6 +86,9 @@ class RowCheck:
                 f"{place} has no `prompt` (its columns: {', '.join(map(str, row)) or 'none'}), and "
                 "there is no environment that could bring one. Add the column."
             )
+        # Of several environments, one may bring its own prompts.
+        if None in self._kinds and self.has_prompts and "prompt" not in row:
+            raise UsageError(f"{place} has no `prompt`, which other rows have. Add it.")
         is_missing = prompt is None and "prompt" in row and (self.has_prompts or not self._kinds)
         if is_missing or (isinstance(prompt, str | list | tuple) and not prompt):
             where = 'reset() brings the task, [{"role": "user", "content": ""}]'

@@ -35,6 +35,8 @@ def test_rows_say_what_to_play() -> None:
         check_rows([GO, ("a", 1)], {})
     with pytest.raises(UsageError, match=r"train_dataset\[1\] has no `prompt` .*columns: text"):
         check_rows([GO, {"text": "Go."}], {})
+    with pytest.raises(UsageError, match=r"train_dataset\[1\] has no `prompt`, which other rows"):
+        check_rows([GO, {"level": 3}], ANY)
     with pytest.raises(
         UsageError, match=r"train_dataset\[1\] .*'c', which is not among .*: 'any', 'level'"
     ):

@@ -32,6 +32,9 @@ class Architecture:
     sliding_window: int | None
     has_position_ids: bool
     has_logits_to_keep: bool
+    has_router_logits: bool
+    """A mixture of experts can say where it sends tokens, which costs memory and needs no telling
+    where nothing is learned."""
 
 
 def inspect_model(model: nn.Module) -> Architecture:
@@ -67,6 +70,7 @@ def inspect_model(model: nn.Module) -> Architecture:
         sliding_window=getattr(config, "sliding_window", None),
         has_position_ids="position_ids" in parameters,
         has_logits_to_keep="logits_to_keep" in parameters,
+        has_router_logits="output_router_logits" in parameters,
     )
 
 

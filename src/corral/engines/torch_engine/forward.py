@@ -119,6 +119,8 @@ class Forward:
         }
         if architecture.has_position_ids:
             arguments["position_ids"] = positions.clamp(min=0) if rope is None else rope
+        if architecture.has_router_logits:
+            arguments["output_router_logits"] = False
         if images:
             arguments |= {name: value.to(self.device) for name, value in joined(images).items()}
         if architecture.has_logits_to_keep:
