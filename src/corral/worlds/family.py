@@ -2,8 +2,9 @@
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from corral.errors import UsageError
@@ -49,6 +50,12 @@ def read_name(text: str) -> tuple[str, dict[str, Any]]:
             f"{text!r} cannot be read. Write NAME or NAME(option=value, ...), with values as in "
             "Python: numbers, 'text', True, None, lists."
         ) from error
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence that names what was perhaps meant, after a space; empty if nothing was."""
+    near = get_close_matches(name, known, n=3)
+    return f" Did you mean {', '.join(near)}?" if near else ""
 
 
 def _options(text: str) -> dict[str, Any]:

@@ -132,7 +132,6 @@ def world_of(factory: Callable[[], Any], *, name: str) -> World:
         tasks=tasks,
         evaluation_tasks=lambda count: tasks(0, count),
         policies={"random": random_caller(kind.tools.schemas)},
-        is_win=lambda env: getattr(env, "won", False) is True,
     )
 
 

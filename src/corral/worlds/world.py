@@ -17,6 +17,11 @@ TaskSource = Callable[[int, int], list[Row]]
 """``(seed, count) -> rows``: the same seed gives the same rows."""
 
 
+def was_won(environment: Any) -> bool:
+    """Whether an environment says of itself that it was won, in an attribute ``won``."""
+    return getattr(environment, "won", False) is True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
     """An environment class with the tasks to play in it and players to try it with."""
@@ -30,7 +35,7 @@ class World:
     """What to train on."""
     evaluation_tasks: Callable[[int], list[Row]]
     """``count -> rows``: always the same ones, whatever the seed of the run."""
-    is_win: Callable[[Any], bool]
+    is_win: Callable[[Any], bool] = was_won
     """Whether the environment, after its episode, was won."""
     needs: Needs | None = None
     """What its environments import beside Corral; None for nothing."""

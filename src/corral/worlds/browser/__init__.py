@@ -78,10 +78,6 @@ def _page_seed(seed: int, place: int) -> int:
     return (seed * 10_007 + place) % HELD_OUT
 
 
-def _is_win(env: Any) -> bool:
-    return env.won
-
-
 WORLD = World(
     name="browser",
     summary="Do a small task on a web page, in a real Chromium.",
@@ -89,7 +85,6 @@ WORLD = World(
     tasks=tasks,
     evaluation_tasks=evaluation_tasks,
     policies=POLICIES,
-    is_win=_is_win,
     needs=NEEDS,
 )
 

@@ -11,10 +11,6 @@ PROMPT = "Catch the ball (o) with the paddle (x): it falls one row each time you
 tasks, evaluation_tasks = seeded_rows(PROMPT)
 
 
-def _is_win(env: Catch) -> bool:
-    return env.won
-
-
 WORLD = World(
     name="catch",
     summary="Be below a falling ball when it arrives, in a grid of ten rows and five columns.",
@@ -22,5 +18,4 @@ WORLD = World(
     tasks=tasks,
     evaluation_tasks=evaluation_tasks,
     policies=POLICIES,
-    is_win=_is_win,
 )

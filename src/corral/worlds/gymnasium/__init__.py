@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
 
 from corral.worlds.family import Family, read_name
 from corral.worlds.gymnasium.env import Gymnasium, GymnasiumEnvironment
@@ -45,7 +44,6 @@ def environment(name: str) -> World:
         tasks=tasks,
         evaluation_tasks=evaluation_tasks,
         policies={"random": any_caller},
-        is_win=_is_win,
         needs=needs,
     )
 
@@ -56,10 +54,6 @@ def _needs_of(gym_id: str) -> Needs | None:
     if module in (None, "minigrid"):
         return replace(NEEDS, modules=("gymnasium", *([module] if module else [])))
     return None if find_spec("gymnasium") else NEEDS
-
-
-def _is_win(env: Any) -> bool:
-    return env.won
 
 
 FAMILY = Family(

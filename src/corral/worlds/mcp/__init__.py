@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from corral.errors import UsageError
 from corral.worlds.family import Family
@@ -48,7 +47,6 @@ def server_world(
         tasks=lambda seed, count: draw_in_passes(rows, seed=seed, count=count),
         evaluation_tasks=lambda count: [rows[place % len(rows)] for place in range(count)],
         policies={"random": any_caller},
-        is_win=_is_win,
         needs=NEEDS,
     )
 
@@ -60,10 +58,6 @@ def _server(text: str) -> Server:
         return Server(command=tuple(shlex.split(text)))
     except ValueError as error:
         raise UsageError(f"{text!r} is no command line: {error}.") from error
-
-
-def _is_win(env: Any) -> bool:
-    return env.won
 
 
 FAMILY = Family(

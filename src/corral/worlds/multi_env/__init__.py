@@ -45,10 +45,6 @@ def _both(wordle_player: str, catch_player: str) -> Policy:
     return play
 
 
-def _is_win(env: WordleAndCatch) -> bool:
-    return env.won
-
-
 WORLD = World(
     name="multi_env",
     summary="Wordle or Catch, as a column of the row says.",
@@ -60,5 +56,4 @@ WORLD = World(
         "solver": _both("solver", "solver"),
         "careless": _both("careless", "lazy"),
     },
-    is_win=_is_win,
 )

@@ -36,12 +36,7 @@ def game(
         tasks=tasks,
         evaluation_tasks=evaluation_tasks,
         policies=policies,
-        is_win=_is_win,
     )
-
-
-def _is_win(env: OpenSpielGame) -> bool:
-    return env.won
 
 
 FAMILY = Family(

@@ -1,9 +1,9 @@
 """Find a game of OpenSpiel, and say what of it may be shown."""
 
-from difflib import get_close_matches
 from typing import Any
 
 from corral.errors import UsageError, require
+from corral.worlds.family import nearest
 
 
 def load(name: str, player: int) -> Any:
@@ -17,8 +17,7 @@ def load(name: str, player: int) -> Any:
     short = name.partition("(")[0]
     known = spiel.registered_names()
     if short not in known:
-        near = get_close_matches(short, known, n=3)
-        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        hint = nearest(short, known)
         raise UsageError(f"OpenSpiel has no game {short!r}.{hint} It has {len(known)} games.")
     try:
         game = spiel.load_game(name)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from corral.errors import UsageError
 from corral.worlds.policy import any_caller
-from corral.worlds.questions.env import Check, Question, Questions
+from corral.worlds.questions.env import Check, Questions
 from corral.worlds.tasks import draw_in_passes
 from corral.worlds.world import Row, TaskSource, World
 
@@ -53,7 +53,6 @@ def question_world(
         tasks=tasks,
         evaluation_tasks=evaluation_tasks,
         policies={"random": any_caller},
-        is_win=_is_win,
     )
 
 
@@ -71,7 +70,3 @@ def _with_prompt(row: Row, prompt: str) -> Row:
     if not isinstance(row.get("question"), str):
         raise UsageError(f"The row {row!r:.80} has no text 'question'.")
     return {"prompt": prompt, **row}
-
-
-def _is_win(env: Question) -> bool:
-    return env.won

@@ -1,7 +1,6 @@
 """Any generator of Reasoning Gym as a world, found as ``reasoning_gym:TASK``."""
 
 from functools import partial
-from typing import Any
 
 from corral.worlds.family import Family, read_name
 from corral.worlds.needs import Needs
@@ -40,13 +39,8 @@ def task(name: str) -> World:
         tasks=tasks,
         evaluation_tasks=evaluation_tasks,
         policies={"random": any_caller},
-        is_win=_is_win,
         needs=NEEDS,
     )
-
-
-def _is_win(env: Any) -> bool:
-    return env.won
 
 
 FAMILY = Family(

@@ -1,10 +1,10 @@
 """A question of Reasoning Gym as an environment class."""
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from corral.errors import UsageError
+from corral.worlds.family import nearest
 
 
 class ReasoningTask:
@@ -88,8 +88,7 @@ def check_known(generator: str) -> None:
     """Raise a `UsageError` where Reasoning Gym has no such generator."""
     known = import_module("reasoning_gym.factory").DATASETS
     if generator not in known:
-        near = get_close_matches(generator, known, n=3)
-        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        hint = nearest(generator, known)
         raise UsageError(
             f"Reasoning Gym has no generator {generator!r}.{hint} It has {len(known)}."
         )

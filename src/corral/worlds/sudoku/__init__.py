@@ -13,10 +13,6 @@ PROMPT = "Solve the sudoku: each row, column and box has every number once. A do
 tasks, evaluation_tasks = seeded_rows(PROMPT)
 
 
-def _is_win(env: Sudoku) -> bool:
-    return env.won
-
-
 WORLD = World(
     name="sudoku",
     summary="Fill the 21 blank cells of a sudoku.",
@@ -24,7 +20,6 @@ WORLD = World(
     tasks=tasks,
     evaluation_tasks=evaluation_tasks,
     policies=POLICIES,
-    is_win=_is_win,
 )
 
 SMALL = replace(

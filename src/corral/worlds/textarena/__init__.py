@@ -1,7 +1,6 @@
 """Any game of TextArena as a world, found as ``textarena:ID``."""
 
 from functools import partial
-from typing import Any
 
 from corral.worlds.family import Family, read_name
 from corral.worlds.needs import Needs
@@ -43,13 +42,8 @@ def game(name: str) -> World:
         tasks=tasks,
         evaluation_tasks=evaluation_tasks,
         policies={"random": random_player},
-        is_win=_is_win,
         needs=NEEDS,
     )
-
-
-def _is_win(env: Any) -> bool:
-    return env.won
 
 
 FAMILY = Family(

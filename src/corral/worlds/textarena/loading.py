@@ -3,13 +3,13 @@
 import copy
 import json
 import tempfile
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from corral.errors import UsageError
+from corral.worlds.family import nearest
 from corral.worlds.wordle.words import guesses, secrets
 
 _TAGGER = "averaged_perceptron_tagger_eng"
@@ -21,8 +21,7 @@ def check_known(game_id: str) -> None:
     """Raise a `UsageError` where TextArena has no such game."""
     known = import_module("textarena.envs.registration").ENV_REGISTRY
     if game_id not in known:
-        near = get_close_matches(game_id, known, n=3)
-        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        hint = nearest(game_id, known)
         raise UsageError(f"TextArena has no game {game_id!r}.{hint} It has {len(known)} ids.")
 
 

@@ -29,10 +29,6 @@ def _row(secret: str) -> dict[str, Any]:
     return {"prompt": PROMPT, "secret": secret}
 
 
-def _is_win(env: Wordle) -> bool:
-    return env.won
-
-
 WORLD = World(
     name="wordle",
     summary="Find a secret five-letter word in six guesses.",
@@ -40,5 +36,4 @@ WORLD = World(
     tasks=tasks,
     evaluation_tasks=evaluation_tasks,
     policies=POLICIES,
-    is_win=_is_win,
 )
