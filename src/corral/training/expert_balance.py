@@ -17,7 +17,7 @@ AUX_LOSS = "aux_loss"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertBalance:
-    """Adds the balance loss to a step's."""
+    """What the balance loss of a model is made of; :class:`StepBalance` adds it to a step's."""
 
     weight: float
     """What it is multiplied by."""
@@ -53,25 +53,46 @@ class ExpertBalance:
         experts = getattr(config, "num_experts", None) or config.num_local_experts
         return cls(weight=weight, experts=experts, chosen=config.num_experts_per_tok)
 
-    def counts(self, learner: Learner, batches: Sequence[MicroBatch]) -> Tensor | None:
-        """[E] how often each expert is chosen in a step, over all micro-batches and processes.
+
+class StepBalance:
+    """The balance loss of one step, summed over its micro-batches."""
+
+    def __init__(
+        self, balance: ExpertBalance, learner: Learner, batches: Sequence[MicroBatch]
+    ) -> None:
+        """
+        Args:
+            batches: Those of this process; none is what a process has that only takes part.
+        """
+        self._balance, self._learner = balance, learner
+        self._takes_part_only = not batches
+        self._counts = self._counted(batches)
+        self._sum = torch.zeros((), dtype=torch.float64, device=learner.device)
+
+    def __call__(self, routing: Routing) -> Tensor:
+        """A micro-batch's share, weighed, with gradient."""
+        if self._takes_part_only:
+            return 0.0 * routing.probabilities.sum()
+        counts = routing.counts if self._counts is None else self._counts
+        share = balance_loss(routing, counts, chosen=self._balance.chosen)
+        self._sum += share.detach().double()
+        return self._balance.weight * share
+
+    def total(self) -> float:
+        """The loss of all micro-batches so far, on all processes, not weighed."""
+        return self._learner.sum_of(float(self._sum))
+
+    def _counted(self, batches: Sequence[MicroBatch]) -> Tensor | None:
+        """[E] how often each expert is chosen in the step, over all micro-batches and processes.
 
         It takes a forward pass before the one with gradients. None where a step is a single
         micro-batch, which knows by itself.
-
-        Args:
-            batches: Those of this process; it may have none.
         """
-        if learner.sum_of(len(batches)) == 1:
+        if self._learner.sum_of(len(batches)) == 1:
             return None
-        total = torch.zeros(self.experts, device=learner.device)
+        total = torch.zeros(self._balance.experts, device=self._learner.device)
         with torch.no_grad():
             for batch in batches:
-                total += cast(Routing, learner.score(batch, chosen=self.chosen).routing).counts
-        return learner.summed(total)
-
-    def loss(self, routing: Routing, counts: Tensor | None) -> Tensor:
-        """A micro-batch's share, not yet weighed."""
-        return balance_loss(
-            routing, routing.counts if counts is None else counts, chosen=self.chosen
-        )
+                scored = self._learner.score(batch, chosen=self._balance.chosen)
+                total += cast(Routing, scored.routing).counts
+        return self._learner.summed(total)

@@ -7,9 +7,9 @@ from math import fsum
 import torch
 from torch import Tensor
 
-from corral.algorithms import MicroBatch, Routing
+from corral.algorithms import MicroBatch
 from corral.records import Sample
-from corral.training.expert_balance import ExpertBalance
+from corral.training.expert_balance import ExpertBalance, StepBalance
 from corral.training.learner import Learner
 from corral.training.placeholder import PLACEHOLDER
 
@@ -63,20 +63,18 @@ class TextLoss:
     ) -> None:
         self._learner = learner
         self._is_dft = loss_type == "dft"
-        self._is_real = bool(rows)
         self.batches = learner.micro_batches(rows or [PLACEHOLDER])
         self._tokens = learner.sum_of(sum(row.trained_tokens() for row in rows))
         self._divisor = max(self._tokens, 1.0)
         self._sums = torch.zeros(3, dtype=torch.float64, device=learner.device)
-        self._balance = balance
-        self._aux_loss = torch.zeros((), dtype=torch.float64, device=learner.device)
-        if balance is not None:
-            self._expert_counts = balance.counts(learner, self.batches if rows else [])
+        self._chosen = None if balance is None else balance.chosen
+        self._weight = 0.0 if balance is None else balance.weight
+        own = self.batches if rows else []
+        self._balance = None if balance is None else StepBalance(balance, learner, own)
 
     def __call__(self, micro: MicroBatch) -> Tensor:
         """The micro-batch's share of the loss, with gradient."""
-        chosen = None if self._balance is None else self._balance.chosen
-        seen = self._learner.score(micro, with_numbers=True, chosen=chosen)
+        seen = self._learner.score(micro, with_numbers=True, chosen=self._chosen)
         assert seen.entropies is not None
         assert seen.is_likeliest is not None
         losses = -seen.logprobs
@@ -88,25 +86,17 @@ class TextLoss:
         share = total / self._divisor
         if self._balance is None or seen.routing is None:
             return share
-        return share + self._balance_loss(self._balance, seen.routing)
+        return share + self._balance(seen.routing)
 
     def numbers(self) -> TextNumbers:
         """What all micro-batches so far, on all processes, came to."""
         means = (self._learner.summed(self._sums) / self._divisor).tolist()
         loss, entropy, accuracy = means
-        aux_loss = self._learner.sum_of(float(self._aux_loss))
-        weight = 0.0 if self._balance is None else self._balance.weight
+        aux_loss = 0.0 if self._balance is None else self._balance.total()
         return TextNumbers(
-            loss=loss + weight * aux_loss,
+            loss=loss + self._weight * aux_loss,
             aux_loss=aux_loss,
             entropy=entropy,
             mean_token_accuracy=accuracy,
             tokens=self._tokens,
         )
-
-    def _balance_loss(self, balance: ExpertBalance, routing: Routing) -> Tensor:
-        if not self._is_real:
-            return 0.0 * routing.probabilities.sum()
-        share = balance.loss(routing, self._expert_counts)
-        self._aux_loss += share.detach().double()
-        return balance.weight * share

@@ -12,8 +12,6 @@ from corral.algorithms import (
     LossOptions,
     Metric,
     MicroBatch,
-    Reduction,
-    Routing,
     TokenBatch,
     TokenLogprobs,
     Totals,
@@ -25,7 +23,7 @@ from corral.algorithms import (
     policy_loss,
 )
 from corral.records import Sample
-from corral.training.expert_balance import AUX_LOSS, ExpertBalance
+from corral.training.expert_balance import AUX_LOSS, ExpertBalance, StepBalance
 from corral.training.grpo_config import GRPOConfig
 from corral.training.learner import Learner
 from corral.training.placeholder import PLACEHOLDER
@@ -94,8 +92,9 @@ class StepLoss:
         self.batches = parts.learner.micro_batches(self._samples)
         self._threshold, bonus_tokens = self._entropy_threshold()
         self._totals = replace(totals, entropy_tokens=bonus_tokens)
-        balance = parts.balance
-        self._expert_counts = None if balance is None else self._counted(balance)
+        own = self.batches if self._is_real else []
+        balance, learner = parts.balance, parts.learner
+        self._balance = None if balance is None else StepBalance(balance, learner, own)
 
     def __call__(self, batch: MicroBatch) -> Tensor:
         """The micro-batch's share, with gradient."""
@@ -112,13 +111,14 @@ class StepLoss:
         )
         if self._is_real:
             self._metrics += [result.metrics, correction_metrics(tokens, ratio)]
-        if scored.routing is None or self._parts.balance is None:
+        if scored.routing is None or self._balance is None:
             return result.loss
-        return result.loss + self._balance_loss(self._parts.balance, scored.routing)
+        return result.loss + self._balance(scored.routing)
 
     def metrics(self) -> dict[str, float]:
         """Those of all micro-batches so far, on all processes."""
-        return finish_metrics(combine_metrics(gather_object(self._metrics)))
+        metrics = finish_metrics(combine_metrics(gather_object(self._metrics)))
+        return metrics if self._balance is None else {**metrics, AUX_LOSS: self._balance.total()}
 
     def _score(self, batch: MicroBatch) -> TokenLogprobs:
         config, balance = self._parts.config, self._parts.balance
@@ -165,18 +165,6 @@ class StepLoss:
         every = torch.cat(gather_object([value.cpu() for value in values if value is not None]))
         threshold = entropy_threshold(every, torch.ones_like(every, dtype=torch.bool), quantile)
         return threshold, None if threshold is None else float((every >= threshold).sum())
-
-    def _counted(self, balance: ExpertBalance) -> Tensor | None:
-        batches = self.batches if self._is_real else []
-        return balance.counts(self._parts.learner, batches)
-
-    def _balance_loss(self, balance: ExpertBalance, routing: Routing) -> Tensor:
-        if not self._is_real:
-            return 0.0 * routing.probabilities.sum()
-        share = balance.loss(routing, self._expert_counts)
-        metric = Metric(reduction=Reduction.SUM, value=float(share.detach()), weight=1.0)
-        self._metrics.append({AUX_LOSS: metric})
-        return balance.weight * share
 
 
 def loss_options(config: GRPOConfig) -> LossOptions:
