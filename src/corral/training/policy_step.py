@@ -19,8 +19,6 @@ from corral.training.step_loss import Before, LossParts, StepLoss, by_row
 class PolicyStep:
     """Learns from samples with one loss; holds what stays the same from step to step."""
 
-    learner: Learner
-    config: GRPOConfig
     parts: LossParts
     control: EntropyControl | None = None
     """What moves the weight of the entropy bonus; None where it stays."""
@@ -47,7 +45,17 @@ class PolicyStep:
             learner.beside["entropy_control"] = control.tensors
         balance = ExpertBalance.of(learner.model, config.router_aux_loss_coef)
         parts = LossParts(learner=learner, config=config, reference=reference, balance=balance)
-        return cls(learner, config, parts, control)
+        return cls(parts, control)
+
+    @property
+    def learner(self) -> Learner:
+        """What is stepped."""
+        return self.parts.learner
+
+    @property
+    def config(self) -> GRPOConfig:
+        """How."""
+        return self.parts.config
 
     @torch.no_grad()
     def score_before(self, samples: Sequence[Sample]) -> Before:
