@@ -86,6 +86,8 @@ class ReasoningTask:
 
 def check_known(generator: str) -> None:
     """Raise a `UsageError` where Reasoning Gym has no such generator."""
+    # The package first: another thread may be importing it, and fills this list meanwhile.
+    import_module("reasoning_gym")
     known = import_module("reasoning_gym.factory").DATASETS
     if generator not in known:
         hint = nearest(generator, known)

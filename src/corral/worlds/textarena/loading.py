@@ -19,6 +19,8 @@ _ONLY_NOUNS = {"weights": {}, "tagdict": {}, "classes": ["NN"]}
 
 def check_known(game_id: str) -> None:
     """Raise a `UsageError` where TextArena has no such game."""
+    # The package first: another thread may be importing it, and registers its games last.
+    import_module("textarena")
     known = import_module("textarena.envs.registration").ENV_REGISTRY
     if game_id not in known:
         hint = nearest(game_id, known)
