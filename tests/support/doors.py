@@ -31,7 +31,7 @@ def games(
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
