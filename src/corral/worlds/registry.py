@@ -10,6 +10,7 @@ from corral.errors import UsageError
 from corral.worlds import (
     browser,
     catch,
+    driving,
     echo,
     guess_number,
     gymnasium,
@@ -31,6 +32,8 @@ WORLDS: dict[str, World] = {
     for world in (
         browser.WORLD,
         catch.WORLD,
+        driving.WORLD,
+        driving.IN_CARLA,
         echo.WORLD,
         guess_number.WORLD,
         multi_env.WORLD,
