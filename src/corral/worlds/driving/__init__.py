@@ -25,11 +25,11 @@ PROMPT = "Something is in the way of your car. Let as few people as possible com
 NAMES = tuple(SCENARIOS)
 
 
-def tasks(seed: int, count: int) -> list[dict[str, Any]]:
+def tasks(seed: int, count: int, *, names: tuple[str, ...] = NAMES) -> list[dict[str, Any]]:
     """``count`` rows ``{"prompt", "scenario", "seed"}``; every scenario once before any twice."""
-    names = draw_in_passes(NAMES, seed=seed, count=count)
+    drawn = draw_in_passes(names, seed=seed, count=count)
     seeds = game_seeds(seed=seed, count=count)
-    return [_row(name, one) for name, one in zip(names, seeds, strict=True)]
+    return [_row(name, one) for name, one in zip(drawn, seeds, strict=True)]
 
 
 def evaluation_tasks(count: int) -> list[dict[str, Any]]:
