@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 from pydantic_core import to_jsonable_python
 
 from corral.env.content import for_json
+from corral.env.own_process.kept import Kept
 from corral.env.own_process.started import Started
 from corral.env.tools import discover_tools
 from corral.errors import InfrastructureFault, UsageError
@@ -43,17 +44,22 @@ class OwnProcess:
         *,
         call_timeout_s: float = 60.0,
         reset_timeout_s: float = 120.0,
+        kept_s: float = 0.0,
     ) -> None:
         """
         Args:
             environment_class: A class at the top of a module, which the process imports.
             call_timeout_s: How long a tool call may take.
             reset_timeout_s: How long starting the process, and each ``reset`` in it, may take.
+            kept_s: How long the process of an environment that was closed waits, with the
+                environment in it as it is, for the next one that is made: for what takes long to
+                start. After an infrastructure fault it does not.
         """
         self._spec = _spec_of(environment_class)
         self._environment_class = environment_class
         self._call_timeout_s = call_timeout_s
         self._reset_timeout_s = reset_timeout_s
+        self._kept_s = kept_s
 
     def __call__(self) -> Any:
         """Make an environment."""
@@ -62,7 +68,11 @@ class OwnProcess:
     @cached_property
     def _class(self) -> type["ProcessEnvironment"]:
         return _class_of(
-            self._environment_class, self._spec, self._call_timeout_s, self._reset_timeout_s
+            self._environment_class,
+            self._spec,
+            self._call_timeout_s,
+            self._reset_timeout_s,
+            Kept(self._kept_s),
         )
 
     def __repr__(self) -> str:
@@ -75,33 +85,39 @@ class ProcessEnvironment:
     _spec: ClassVar[str]
     _call_timeout_s: ClassVar[float]
     _reset_timeout_s: ClassVar[float]
+    _kept: ClassVar[Kept]
 
     def __init__(self) -> None:
         self.done = False
         self.metrics: dict[str, float] = {}
         self.reward_parts: dict[str, float | None] = {}
         self._started: Started | None = None
-        self._end: Callable[[], object] = lambda: None
+        self._end: weakref.finalize[..., ProcessEnvironment] | None = None
         self._loss: str | None = None
         """Why there is no process any more."""
+        self._has_failed = False
+        """Whether something beneath the environment failed in it."""
 
     def reset(self, **row: Any) -> Any:
         """Start an episode, and before the first one the process."""
         if self._started is None and self._loss is None:
-            self._started = Started.start(self._spec)
+            self._started = self._kept.take() or Started.start(self._spec)
             # Whoever forgets to close leaves no process behind.
-            finalizer = weakref.finalize(self, self._started.end)
-            finalizer.atexit = False  # the pipe to it closes then, which is enough
-            self._end = finalizer
+            self._end = weakref.finalize(self, self._started.end)
+            self._end.atexit = False  # the pipe to it closes then, which is enough
         return self._ask("reset", row, self._reset_timeout_s)
 
     def close(self) -> None:
-        """Close the environment, and end its process and all that it started."""
+        """Close the environment, and end its process and all that it started, or keep it."""
         started, self._started = self._started, None
         self._loss = self._loss or "The environment was closed."
-        if started is not None:
-            started.say_goodbye()
-            self._end()
+        if started is None or self._end is None:
+            return
+        if not self._has_failed and self._kept.give(started):
+            self._end.detach()  # whoever takes it ends it
+            return
+        started.say_goodbye()
+        self._end()
 
     def _get_reward(self) -> float | None:
         return self._ask("get_reward", {}, self._call_timeout_s)
@@ -125,6 +141,7 @@ class ProcessEnvironment:
             if shown in answer:
                 setattr(self, shown, answer[shown])
         if "infrastructure" in answer:
+            self._has_failed = True
             raise InfrastructureFault(answer["infrastructure"])
         if "raised" in answer:
             raise _as_raised(*answer["raised"])
@@ -134,7 +151,8 @@ class ProcessEnvironment:
 
     def _lose(self, why: str) -> str:
         self._loss, self._started = f"{self._spec}: {why}", None
-        self._end()
+        if self._end is not None:
+            self._end()
         return self._loss
 
 
@@ -152,7 +170,7 @@ def _spec_of(environment_class: type) -> str:
 
 
 def _class_of(
-    environment_class: type, spec: str, call_timeout_s: float, reset_timeout_s: float
+    environment_class: type, spec: str, call_timeout_s: float, reset_timeout_s: float, kept: Kept
 ) -> type[ProcessEnvironment]:
     members: dict[str, Any] = {
         "__doc__": environment_class.__doc__,
@@ -160,6 +178,7 @@ def _class_of(
         "_spec": spec,
         "_call_timeout_s": call_timeout_s,
         "_reset_timeout_s": reset_timeout_s,
+        "_kept": kept,
         "REPLAYABLE": getattr(environment_class, "REPLAYABLE", False),
     }
     for tool in discover_tools(environment_class):

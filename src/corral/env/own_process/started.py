@@ -62,6 +62,11 @@ class Started:
         self._is_asked = False
         return answer
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it runs and is doing nothing."""
+        return not self._is_asked and self._process.poll() is None
+
     def say_goodbye(self) -> None:
         """Let the environment close itself, unless a call to it is under way."""
         if not self._is_asked:

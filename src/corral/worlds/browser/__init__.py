@@ -26,6 +26,8 @@ __all__ = [
 PROMPT = "Do the task on the web page.\n\n"
 HELD_OUT = 1_000_000
 """Seeds of pages from here on are for evaluation."""
+KEPT_S = 10.0
+"""How long a browser waits for the next page: starting one takes longer than most episodes."""
 
 NEEDS = Needs(
     requirements=(
@@ -81,16 +83,18 @@ def _page_seed(seed: int, place: int) -> int:
 WORLD = World(
     name="browser",
     summary="Do a small task on a web page, in a real Chromium.",
-    factory=OwnProcess(Browser, call_timeout_s=30, reset_timeout_s=120),
+    factory=OwnProcess(Browser, call_timeout_s=30, reset_timeout_s=120, kept_s=KEPT_S),
     tasks=tasks,
     evaluation_tasks=evaluation_tasks,
     policies=POLICIES,
     needs=NEEDS,
 )
+CLICK_BUTTON = of_tasks("click-button")
+"""Of one task, for a small model; played as ``corral.worlds.browser:CLICK_BUTTON``."""
 
 PICTURES = replace(
     WORLD,
     summary="Do a small task on a web page, shown as a picture and as text.",
-    factory=OwnProcess(BrowserWithPictures, call_timeout_s=30, reset_timeout_s=120),
+    factory=OwnProcess(BrowserWithPictures, call_timeout_s=30, reset_timeout_s=120, kept_s=KEPT_S),
 )
 """For models that read images; played as ``corral.worlds.browser:PICTURES``."""

@@ -21,6 +21,9 @@ _LINE = re.compile(
 _TEXT = re.compile(r"""\s*StaticText ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _VALUE = re.compile(r"""value=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _WRITABLE = ("textbox", "combobox", "searchbox")
+HASTE_RATE = 0.6
+"""Often enough that a greedy imitator never reads what it clicks."""
+
 _KEYS = ("Enter", "Tab", "ArrowDown", "Escape", "a")
 
 
@@ -112,6 +115,17 @@ def solver(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
             except StopIteration:  # what it looks for is not there (yet)
                 return PolicyAction(tool="noop")
     return PolicyAction(tool="noop")
+
+
+def hasty_player(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
+    """The solver with a bad habit: in 60 % of its turns it clicks the first button it sees.
+
+    Who imitates it learns to read and not to read alike; only the reward tells them apart.
+    """
+    buttons = read(last_text).of_role("button")
+    if not env.done and buttons and rng.random() < HASTE_RATE:
+        return _click(buttons[0])
+    return solver(env, last_text, rng)
 
 
 def _click(element: Element) -> PolicyAction:
@@ -221,7 +235,7 @@ TASKS = (
 )
 """What the solver knows, and what is played unless other tasks are named."""
 
-POLICIES: dict[str, Policy] = {"random": random_player, "solver": solver}
+POLICIES: dict[str, Policy] = {"random": random_player, "solver": solver, "hasty": hasty_player}
 
 
 def _text_below(line: str) -> str:
