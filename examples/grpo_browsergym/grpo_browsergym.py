@@ -29,10 +29,9 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     args = arguments()
-    world = browser.PICTURES if args.pictures else browser.WORLD
     if args.url:
-        world = replace(world, factory=RemoteEnvironment(args.url))
-    else:
+        world = replace(browser.WORLD, factory=RemoteEnvironment(args.url))
+    else:  # starts the server that its packages need
         world = find_environment("corral.worlds.browser:PICTURES" if args.pictures else "browser")
     rows = browser.tasks(seed=0, count=1000, names=(args.task,))
     config = GRPOConfig(

@@ -1,18 +1,17 @@
 """Each example runs for two steps on the small model that it makes; its README names its flags."""
 
-import json
 import re
 import runpy
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from corral.recipes.catalogue import packaged_recipes
 from corral.serve.ports import free_port
-from corral.worlds import find_world
+from corral.worlds import find_installable, find_world
+from support.examples import HOSTED, SCRIPTS, SMALL, run
 from support.served_command import serving
 
 pytestmark = [
@@ -20,9 +19,6 @@ pytestmark = [
     pytest.mark.timeout(240),
 ]
 
-FOLDER = Path(__file__).resolve().parents[2] / "examples"
-SCRIPTS = sorted(FOLDER.glob("*/*.py"))
-SMALL = ["--max-steps", "2", "--num-generations", "2", "--max-tokens", "24"]
 OPTIONS = {
     "grpo_echo": [[*SMALL, "--batch-size", "2"]],
     "grpo_catch": [[*SMALL, "--accumulation", "1"]],
@@ -36,14 +32,6 @@ OPTIONS = {
 RUNS = [(name, options) for name, several in OPTIONS.items() for options in several]
 
 
-def run(name: str, options: list[str], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The numbers of each step."""
-    monkeypatch.setattr(sys, "argv", [name, "--output", "run", *options])
-    runpy.run_path(str(FOLDER / name / f"{name}.py"), run_name="__main__")
-    lines = Path("run/metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line)["metrics"] for line in lines]
-
-
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -52,7 +40,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_every_example_is_run():
-    assert [script.stem for script in SCRIPTS] == sorted(OPTIONS)
+    assert [script.stem for script in SCRIPTS] == sorted([*OPTIONS, *HOSTED])
     assert all(script.parent.name == script.stem for script in SCRIPTS)
 
 
@@ -101,6 +89,8 @@ def test_the_commands_of_its_readme_are_right(script: Path, monkeypatch: pytest.
             module["arguments"]()
         elif first == "serve":
             find_world(rest[0])
+        elif first == "install":
+            assert find_installable(rest[0]).needs is not None
         else:
             assert (program, first) == ("corral", "train")
             assert rest[0] in packaged_recipes()

@@ -1,4 +1,4 @@
-"""Plays 20 browser episodes, six at a time, and says what ran meanwhile: one JSON object."""
+"""Plays 20 browser episodes, six at a time, and says what ran meanwhile and after: one JSON object."""
 
 import asyncio
 import json
@@ -8,14 +8,17 @@ import sys
 from typing import Any
 
 from corral.hosting import find_environment
-from support.process_table import descendants, listening_ports
+from corral.worlds.browser import KEPT_S
+from support.process_table import descendants, listening_ports, wait_until
 
 EPISODES = 20
 AT_A_TIME = 6
+SERVING = 2
+"""The server and its supervisor."""
 
 
 async def main() -> None:
-    """Play, look at the processes when the last episode is over, and print."""
+    """Play, look at the processes when the last browser has waited in vain, and print."""
     world = find_environment("browser", max_sessions=AT_A_TIME)
     room = asyncio.Semaphore(AT_A_TIME)
     lock = asyncio.Lock()
@@ -37,6 +40,8 @@ async def main() -> None:
 
     rows = world.evaluation_tasks(EPISODES)
     won = await asyncio.gather(*map(play, rows))
+    zombies = [pid for pid, state in descendants(os.getpid()).items() if state == "Z"]
+    wait_until(lambda: len(descendants(os.getpid())) <= SERVING, within_s=KEPT_S + 20)
     left = descendants(os.getpid())
     told = {
         "won": sum(won),
@@ -44,7 +49,7 @@ async def main() -> None:
         "pids": sorted(seen["pids"]),
         "ports": sorted(seen["ports"]),
         "left": len(left),
-        "zombies": [pid for pid, state in left.items() if state == "Z"],
+        "zombies": zombies + [pid for pid, state in left.items() if state == "Z"],
     }
     json.dump(told, sys.stdout)
 

@@ -8,6 +8,9 @@ from fnmatch import fnmatch
 from types import SimpleNamespace
 from typing import Any
 
+from corral.worlds.driving import DrivingInCarla
+from corral.worlds.driving.carla_server import CarlaSimulator
+
 BRAKES_MPS2 = 8.0
 SIZES = {"vehicle": (5.0, 2.0), "walker": (0.6, 0.6)}
 _KINDS = (
@@ -239,3 +242,15 @@ CARLA: Any = SimpleNamespace(
 def client(world: World) -> Any:
     """A connected client."""
     return SimpleNamespace(load_world=lambda name: world, set_timeout=lambda seconds: None)
+
+MOTORWAYS = (Road(x=-300.0, y=40.0, yaw=90.0, lanes=4),)
+
+
+def driving(world: World) -> DrivingInCarla:
+    """An environment on the road of a server."""
+
+    class InFake(DrivingInCarla):
+        def _make_simulator(self) -> CarlaSimulator:
+            return CarlaSimulator(client(world), CARLA)
+
+    return InFake()

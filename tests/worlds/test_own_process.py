@@ -128,6 +128,61 @@ def test_an_environment_can_be_closed_while_a_call_hangs(world: Any):
     assert not is_there(pid)
 
 
+def pid_of(world: Any) -> int:
+    return int(world.whereabouts().split()[0])
+
+
+def test_a_process_waits_for_the_next_environment_which_starts_anew():
+    factory = OwnProcess(Handful, kept_s=60)
+    first, other = factory(), factory()
+    first.reset()
+    other.reset()
+    assert pid_of(first) != pid_of(other)
+    first.add([10])
+    pid, grandchild = pid_of(first), int(first.breed())
+    first.close()
+    with pytest.raises(ProcessLostError, match="was closed"):
+        first.reset()
+    following = factory()
+    assert not following.done
+    assert following.reset(start=2) == "at 2"
+    assert pid_of(following) == pid
+    assert (following.done, following.won, following.metrics) == (False, False, {"calls": 0.0})
+    del following, other
+    assert wait_until(lambda: not is_there(pid) and not is_there(grandchild))
+
+
+def test_a_process_that_nobody_takes_in_time_is_ended():
+    world = OwnProcess(Handful, kept_s=0.5)()
+    world.reset()
+    pid, grandchild = pid_of(world), int(world.breed())
+    world.close()
+    assert is_there(pid)
+    assert wait_until(lambda: not is_there(pid) and not is_there(grandchild))
+
+
+@pytest.mark.parametrize("how", ["lose connection", "refuse", "die"])
+def test_what_has_failed_does_not_wait(how: str):
+    factory = OwnProcess(Handful, kept_s=60)
+    world = factory()
+    world.reset()
+    pid = pid_of(world)
+    if how == "lose connection":
+        with pytest.raises(InfrastructureFault):
+            world.fail(how)
+    elif how == "refuse":
+        with pytest.raises(ValueError, match="start=-1"):
+            world.reset(start=-1)
+    world.close()
+    if how == "die":
+        os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: not is_there(pid))
+    following = factory()
+    assert following.reset() == "at 0"
+    assert pid_of(following) != pid
+    assert not is_there(pid)
+
+
 def test_one_that_is_forgotten_is_ended():
     world = OwnProcess(Handful)()
     world.reset()

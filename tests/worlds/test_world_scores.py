@@ -8,8 +8,10 @@ from typing import NamedTuple
 import pytest
 
 import corral.worlds
-from corral.worlds import WORLDS, find_world
+from corral.hosting import find_environment
+from corral.worlds import WORLDS
 from corral.worlds.play import play_episodes
+from support.examples import skip_without
 from support.worlds_here import WORLDS_HERE
 
 EPISODES = 500
@@ -44,11 +46,13 @@ def test_every_player_of_every_world_has_a_score():
     assert have >= {(name, player) for name in WORLDS_HERE for player in WORLDS[name].policies}
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("score", stated(), ids=lambda score: f"{score.world}-{score.player}")
 def test_a_player_has_its_score(score: Score):
     if score.world.startswith("openspiel:"):
         pytest.importorskip("pyspiel", reason="needs corral[openspiel]")
-    world = find_world(score.world)
+    skip_without(score.world)
+    world = find_environment(score.world)
     games = list(play_episodes(world, world.policy(score.player), episodes=EPISODES, seed=0))
     assert not [game.error for game in games if game.error]
     won = 100 * fmean(game.is_win for game in games)

@@ -134,7 +134,7 @@ def test_a_person_chooses_among_several_tools(corral, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["wordel"], "Unknown world 'wordel'. Built in: browser, catch, echo"),
+        (["wordel"], "Unknown world 'wordel'. Built in: browser, catch, driving,"),
         (["nowhere.py:Door"], "nowhere.py"),
         (["json:Door"], "Door"),
         (

@@ -7,28 +7,18 @@ from typing import Any
 import pytest
 
 from corral.errors import InfrastructureFault, UsageError
-from corral.worlds.driving import SCENARIOS, DrivingInCarla
+from corral.worlds.driving import SCENARIOS
 from corral.worlds.driving.address import carla_address, carla_problem
 from corral.worlds.driving.carla_road import find_stretches
-from corral.worlds.driving.carla_server import CarlaSimulator
 from corral.worlds.driving.solver import solver
-from support.fake_carla import CARLA, Road, World, client
+from support.fake_carla import CARLA, MOTORWAYS, Road, World, driving
 
-MOTORWAY = Road(x=-300.0, y=40.0, yaw=90.0, lanes=4)
 ROADS = (
     Road(x=0.0, y=0.0, yaw=0.0, lanes=4, turns_deg_per_m=0.1),
     Road(x=0.0, y=500.0, yaw=0.0, lanes=4, narrows_after_m=100.0),
     Road(x=0.0, y=900.0, yaw=180.0, lanes=2),
-    MOTORWAY,
+    *MOTORWAYS,
 )
-
-
-def driving(world: World) -> DrivingInCarla:
-    class InFake(DrivingInCarla):
-        def _make_simulator(self) -> Any:
-            return CarlaSimulator(client(world), CARLA)
-
-    return InFake()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -53,7 +53,7 @@ class OwnProcess:
             reset_timeout_s: How long starting the process, and each ``reset`` in it, may take.
             kept_s: How long the process of an environment that was closed waits, with the
                 environment in it as it is, for the next one that is made: for what takes long to
-                start. After an infrastructure fault it does not.
+                start. One that has failed does not wait.
         """
         self._spec = _spec_of(environment_class)
         self._environment_class = environment_class
@@ -96,7 +96,7 @@ class ProcessEnvironment:
         self._loss: str | None = None
         """Why there is no process any more."""
         self._has_failed = False
-        """Whether something beneath the environment failed in it."""
+        """Whether it, or something beneath it, failed: not one for others to go on with."""
 
     def reset(self, **row: Any) -> Any:
         """Start an episode, and before the first one the process."""
@@ -140,8 +140,8 @@ class ProcessEnvironment:
         for shown in ("done", "metrics", "reward_parts", "won"):
             if shown in answer:
                 setattr(self, shown, answer[shown])
+        self._has_failed |= "infrastructure" in answer or "raised" in answer
         if "infrastructure" in answer:
-            self._has_failed = True
             raise InfrastructureFault(answer["infrastructure"])
         if "raised" in answer:
             raise _as_raised(*answer["raised"])

@@ -81,7 +81,7 @@ class Driving:
             direction: Which one.
         """
         lane = self._command.lane + (-1 if direction == "left" else 1)
-        if self._scenario is not None and not 0 <= lane < self._scenario.lanes:
+        if not self.done and self._scenario and not 0 <= lane < self._scenario.lanes:
             raise ValueError(f"There is no lane to the {direction}.")
         self.lane_changes += not self.done
         return self._act(Command(lane=lane))
