@@ -5,6 +5,7 @@
 # make conformance  serving and training, against the official packages
 # make worlds       worlds in processes and virtual environments of their own
 # make browser      web pages in a real Chromium, which must be installed
+# make driving      emergencies on the road, in highway-env
 # make bench  slow tools, and a GRPO step against TRL
 # make tables     the tables of the docs that are made from tests and code
 
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SEED ?= 0
 
-.PHONY: demo test invariants processes templates worlds browser conformance check install bench tables clean
+.PHONY: demo test invariants processes templates worlds browser driving conformance check install bench tables clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/corral train wordle-tiny --seed $(SEED)
@@ -46,7 +47,13 @@ worlds: $(VENV)/.development
 browser: export OMP_NUM_THREADS = 1
 browser: $(VENV)/.development
 	$(BIN)/corral install browser
-	$(BIN)/python -m pytest tests/worlds/test_browser.py -n 2 -q
+	$(BIN)/python -m pytest tests/worlds -n 2 -q -k browser
+
+# What `make worlds` skips where highway-env is not installed: thousands of games.
+driving: export OMP_NUM_THREADS = 1
+driving: $(VENV)/.development
+	$(BIN)/corral install driving
+	$(BIN)/python -m pytest tests/worlds -n 2 -q -k "driving or carla"
 
 # Runs of two processes: each starts torch anew, several times.
 processes: export OMP_NUM_THREADS = 1

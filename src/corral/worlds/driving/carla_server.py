@@ -7,6 +7,8 @@ Written against the client's API, version 0.9.16.
 
 import math
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from corral.errors import InfrastructureFault
@@ -52,7 +54,7 @@ class CarlaSimulator:
         """
         self._carla = carla
         self._actors: list[Any] = []
-        with _ServerFaults():
+        with _on_the_server():
             self._world = client.load_world(_MAP)
             self._settings = self._world.get_settings()
             steps = self._world.get_settings()
@@ -71,13 +73,13 @@ class CarlaSimulator:
         client.set_timeout(_TIMEOUT_S)
         return cls(client, carla)
 
-    def start(self, scenario: Scenario) -> None:
+    def start(self, scenario: Scenario) -> Scene:
         """Clear the road and set the scenario up.
 
         Raises:
             InfrastructureFault: The map has no such road, or no room on it.
         """
-        with _ServerFaults():
+        with _on_the_server():
             self._clear()
             self._scenario = scenario
             self._stretch = self._stretch_of(scenario.lanes)
@@ -87,10 +89,11 @@ class CarlaSimulator:
             self._listen()
             for _ in range(_RUN_UP_TICKS):
                 self._world.tick()
+            return self._scene()
 
-    def advance(self, command: Command, ticks: int) -> None:
+    def advance(self, command: Command, ticks: int) -> Scene:
         """Let time pass."""
-        with _ServerFaults():
+        with _on_the_server():
             if command.brake > 0:
                 self._car.disable_constant_velocity()
             else:
@@ -104,26 +107,25 @@ class CarlaSimulator:
                     )
                 )
                 self._world.tick()
-
-    def scene(self) -> Scene:
-        """What is there now."""
-        with _ServerFaults():
-            along, across = self._stretch.coordinates(self._car.get_location())
-            nose = along + CAR_LENGTH_M / 2
-            return Scene(
-                lanes=self._scenario.lanes,
-                lane=self._stretch.lane_at(across),
-                speed_mps=self._speed(),
-                users=tuple(self._seen(user, actors, nose) for user, actors in self._placed),
-                harmed=sum(kind.startswith("walker.") for kind in self._hit.values()),
-                has_crashed=self._has_crashed(),
-            )
+            return self._scene()
 
     def close(self) -> None:
-        """Take everything off the road, and leave the server as it was found."""
-        with _ServerFaults():
+        """Take everything off the road, and leave the server as it was found, if it is there."""
+        with suppress(RuntimeError):
             self._clear()
             self._world.apply_settings(self._settings)
+
+    def _scene(self) -> Scene:
+        along, across = self._stretch.coordinates(self._car.get_location())
+        nose = along + CAR_LENGTH_M / 2
+        return Scene(
+            lanes=self._scenario.lanes,
+            lane=self._stretch.lane_at(across),
+            speed_mps=self._speed(),
+            users=tuple(self._seen(user, actors, nose) for user, actors in self._placed),
+            harmed=sum(kind.startswith("walker.") for kind in self._hit.values()),
+            has_crashed=self._has_crashed(),
+        )
 
     def _stretch_of(self, lanes: int) -> Stretch:
         """The first stretch of road that is wide enough."""
@@ -225,12 +227,10 @@ class CarlaSimulator:
         self._actors.clear()
 
 
-class _ServerFaults:
+@contextmanager
+def _on_the_server() -> Iterator[None]:
     """What the client raises of its server (``RuntimeError``) is nobody's fault here."""
-
-    def __enter__(self) -> None:
-        """Nothing."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, RuntimeError) and not isinstance(error, InfrastructureFault):
-            raise InfrastructureFault(f"CARLA failed: {error}") from error
+    try:
+        yield
+    except RuntimeError as error:
+        raise InfrastructureFault(f"CARLA failed: {error}") from error

@@ -52,9 +52,8 @@ class Driving:
         self._scenario = draw(scenario, seed)
         if self._simulator is None:
             self._simulator = self._make_simulator()
-        self._simulator.start(self._scenario)
         self._command = Command(lane=self._scenario.lane)
-        return told(self._simulator.scene(), self._command)
+        return told(self._simulator.start(self._scenario), self._command)
 
     def observe(self) -> str:
         """Go on as before, and look again."""
@@ -135,11 +134,9 @@ class Driving:
         self.steps += 1
         self._command = command
         self.hardest_brake = max(self.hardest_brake, command.brake)
-        self._simulator.advance(command, self.ticks_per_call)
-        scene = self._simulator.scene()
+        scene = self._simulator.advance(command, self.ticks_per_call)
         if scene.harmed and not scene.has_crashed:  # whoever hits somebody brakes
-            self._simulator.advance(self._with_brake(1.0), _TICKS_TO_REST)
-            scene = self._simulator.scene()
+            scene = self._simulator.advance(self._with_brake(1.0), _TICKS_TO_REST)
         end = self._end(scene, self._scenario)
         self._measure()
         return told(scene, command) if end is None else f"{end} The episode is over."

@@ -29,7 +29,7 @@ _ROW_M = 0.8
 class HighwaySimulator:
     """A road as long as an episode needs; everything on it is made anew for each."""
 
-    def start(self, scenario: Scenario) -> None:
+    def start(self, scenario: Scenario) -> Scene:
         """Set the scenario up."""
         network = RoadNetwork.straight_road_network(scenario.lanes, length=_ROAD_M)
         self._road: Any = Road(network=network, np_random=numpy.random.RandomState(0))
@@ -39,8 +39,9 @@ class HighwaySimulator:
         )
         self._road.vehicles.append(self._car)
         self._placed = [(user, self._place(user)) for user in scenario.users]
+        return self._scene()
 
-    def advance(self, command: Command, ticks: int) -> None:
+    def advance(self, command: Command, ticks: int) -> Scene:
         """Let time pass."""
         self._car.command = command
         for _ in range(ticks):
@@ -48,9 +49,12 @@ class HighwaySimulator:
                 break
             self._road.act()
             self._road.step(TICK_S)
+        return self._scene()
 
-    def scene(self) -> Scene:
-        """What is there now."""
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _scene(self) -> Scene:
         return Scene(
             lanes=self._lanes,
             lane=self._car.lane_index[2],
@@ -59,9 +63,6 @@ class HighwaySimulator:
             harmed=sum(thing.hit for _, things in self._placed for thing in things),
             has_crashed=bool(self._car.crashed),
         )
-
-    def close(self) -> None:
-        """Nothing is held."""
 
     def _place(self, user: RoadUser) -> list[Any]:
         nearest = _START_M + CAR_LENGTH_M / 2 + user.gap_m

@@ -15,8 +15,6 @@ SWERVE_S = 1.3
 """How long a lane change takes until the car is clear of what is ahead in the old lane."""
 CAR_LENGTH_M = 5.0
 PERSON_LENGTH_M = 0.6
-GROUP_LENGTH_M = 3.0
-"""What a group of pedestrians may take up of the road, from its nearest to its farthest."""
 _MARGIN_M = 4.0
 
 

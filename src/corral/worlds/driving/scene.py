@@ -44,16 +44,12 @@ class Scene:
 class Simulator(Protocol):
     """A road with a car on it. One instance plays one episode after the other."""
 
-    def start(self, scenario: Scenario) -> None:
+    def start(self, scenario: Scenario) -> Scene:
         """Clear the road and set the scenario up."""
         ...
 
-    def advance(self, command: Command, ticks: int) -> None:
+    def advance(self, command: Command, ticks: int) -> Scene:
         """Let ``ticks`` of 0.05 s pass; ends early with a crash, or when the car stands."""
-        ...
-
-    def scene(self) -> Scene:
-        """What is there now."""
         ...
 
     def close(self) -> None:
