@@ -7,10 +7,17 @@ from types import SimpleNamespace
 import pytest
 
 from corral.hosting import find_environment
-from corral.worlds.browser import TASKS, WORLD, evaluation_tasks, of_tasks, tasks
+from corral.worlds.browser import (
+    CLICK_BUTTON,
+    TASKS,
+    WORLD,
+    evaluation_tasks,
+    of_tasks,
+    tasks,
+)
 from corral.worlds.browser.chromium import chromium_problem, find_chromium
 from corral.worlds.browser.env import cut
-from corral.worlds.browser.solver import read, solver
+from corral.worlds.browser.solver import hasty_player, read, solver
 
 LOGIN = """Goal: Enter the username "juan" and the password "J'c" into the text fields.
 Steps left: 9
@@ -86,6 +93,16 @@ def test_the_solver_waits_where_it_knows_nothing_and_stops_at_the_end():
     assert play("The task is solved.", done=True) is None
 
 
+def test_the_hasty_player_mostly_clicks_the_first_button():
+    page = "Goal: Click on the \"two\" button.\n\n[4] textbox ''\n[1] button 'One'\n[2] button 'two'"
+    rng, env = random.Random(0), SimpleNamespace(done=False)
+    actions = [hasty_player(env, page, rng) for _ in range(200)]
+    clicked = [action.arguments["bid"] for action in actions if action is not None]
+    assert set(clicked) == {"1", "2"}
+    assert 100 < clicked.count("1") < 140
+    assert hasty_player(SimpleNamespace(done=True), page, rng) is None
+
+
 def test_a_long_page_is_cut_between_lines():
     tree = "\n".join(f"[{n}] button 'x'" for n in range(100))
     shown = cut(tree, 200)
@@ -106,6 +123,8 @@ def test_rows_name_every_task_and_evaluation_has_pages_of_its_own():
     assert {row["task"] for row in some.tasks(0, 6)} == {"email-inbox", "tic-tac-toe"}
     assert some.evaluation_tasks(2)[1]["task"] == "tic-tac-toe"
     assert some.needs is WORLD.needs
+    rows = [*CLICK_BUTTON.tasks(0, 3), *CLICK_BUTTON.evaluation_tasks(3)]
+    assert {row["task"] for row in rows} == {"click-button"}
 
 
 def test_a_missing_chromium_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
