@@ -13,6 +13,8 @@ from corral.worlds.tasks import draw_in_passes
 from corral.worlds.world import World
 
 __all__ = [
+    "CLICK_BUTTON",
+    "KEPT_S",
     "PICTURES",
     "TASKS",
     "WORLD",
