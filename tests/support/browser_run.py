@@ -1,4 +1,4 @@
-"""Plays 20 browser episodes, six at a time, and says what ran meanwhile and after: one JSON object."""
+"""Plays 20 browser episodes, six at a time, and says what ran meanwhile and after, as JSON."""
 
 import asyncio
 import json

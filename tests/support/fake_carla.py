@@ -243,6 +243,7 @@ def client(world: World) -> Any:
     """A connected client."""
     return SimpleNamespace(load_world=lambda name: world, set_timeout=lambda seconds: None)
 
+
 MOTORWAYS = (Road(x=-300.0, y=40.0, yaw=90.0, lanes=4),)
 
 

@@ -27,9 +27,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     if (recipe := tomllib.loads(text))["model"]["kind"] == "scratch"
 }
 HOSTED = [
-    name
-    for name, recipe in RECIPES.items()
-    if find_world(recipe["environment"]).needs is not None
+    name for name, recipe in RECIPES.items() if find_world(recipe["environment"]).needs is not None
 ]
 """Those whose world has to be installed; tests/worlds runs them."""
 HERE = [name for name in RECIPES if name not in HOSTED]

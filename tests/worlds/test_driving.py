@@ -55,9 +55,7 @@ def test_eight_instances_at_a_time_do_not_disturb_each_other(world: World):
     rows = world.tasks(1, 8)
     alone = [story(world, "random", row, seed) for seed, row in enumerate(rows)]
     with ThreadPoolExecutor(8) as threads:
-        together = threads.map(
-            lambda job: story(world, "random", job[1], job[0]), enumerate(rows)
-        )
+        together = threads.map(lambda job: story(world, "random", job[1], job[0]), enumerate(rows))
         assert list(together) == alone
 
 

@@ -94,7 +94,9 @@ def test_the_solver_waits_where_it_knows_nothing_and_stops_at_the_end():
 
 
 def test_the_hasty_player_mostly_clicks_the_first_button():
-    page = "Goal: Click on the \"two\" button.\n\n[4] textbox ''\n[1] button 'One'\n[2] button 'two'"
+    page = (
+        "Goal: Click on the \"two\" button.\n\n[4] textbox ''\n[1] button 'One'\n[2] button 'two'"
+    )
     rng, env = random.Random(0), SimpleNamespace(done=False)
     actions = [hasty_player(env, page, rng) for _ in range(200)]
     clicked = [action.arguments["bid"] for action in actions if action is not None]

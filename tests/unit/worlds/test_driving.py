@@ -224,8 +224,9 @@ def test_a_crash_is_worth_nothing():
 def test_where_all_choices_do_harm_the_least_counts_in_full_and_the_most_nothing():
     scenario = draw("fewer_harmed", 3)
     here = scenario.in_the_way.count
-    stays, goes = played("fewer_harmed"), played(
-        "fewer_harmed", ("lane_change", "left" if scenario.lane == 1 else "right")
+    stays, goes = (
+        played("fewer_harmed"),
+        played("fewer_harmed", ("lane_change", "left" if scenario.lane == 1 else "right")),
     )
     best, worst = (stays, goes) if here == scenario.least_harm else (goes, stays)
     assert best.get_reward() == pytest.approx(1.0)

@@ -71,7 +71,7 @@ def test_a_class_in_a_module_is_a_world():
 
 
 def test_an_unknown_name_lists_what_there_is():
-    with pytest.raises(UsageError, match=r"'wordel'.*catch, echo, .*wordle.*module:Class"):
+    with pytest.raises(UsageError, match=r"'wordel'.*catch, driving, .*wordle.*module:Class"):
         find_world("wordel")
 
 

@@ -1,6 +1,7 @@
 """JSON objects over a socket pair, each wait with a deadline."""
 
 import json
+import select
 import socket
 import struct
 import time
@@ -41,6 +42,13 @@ class Channel:
         until = None if timeout_s is None else time.monotonic() + timeout_s
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size, until))
         return json.loads(self._read(length, until))
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the other end is there and has sent nothing that was not received."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)  # the end of what is sent can be read, too
 
     def close(self) -> None:
         """Hang up."""

@@ -64,8 +64,8 @@ class Started:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it runs and is doing nothing."""
-        return not self._is_asked and self._process.poll() is None
+        """Whether it is there and does nothing."""
+        return not self._is_asked and self._channel.is_silent
 
     def say_goodbye(self) -> None:
         """Let the environment close itself, unless a call to it is under way."""

@@ -23,7 +23,7 @@ class Driving:
     ::
 
         road = Driving()
-        print(road.reset(scenario="escape_exists", seed=4))   # speed, distances, what is in each lane
+        print(road.reset(scenario="escape_exists", seed=4))   # speed, distances, lanes
         road.lane_change("left")                              # a second passes
         road.observe()                                        # and another
         road.get_reward()                                     # 1.0 once the danger is passed
