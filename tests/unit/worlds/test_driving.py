@@ -262,7 +262,7 @@ def test_after_the_end_and_before_a_reset_nothing_can_be_done():
 
 def test_an_episode_ends_after_twenty_calls():
     env = driving(World(MOTORWAYS))
-    env.reset(scenario="stopped_vehicle", seed=3)
+    text = env.reset(scenario="stopped_vehicle", seed=3)
     env.ticks_per_call = 1
     for _ in range(env.max_calls):
         assert not env.done

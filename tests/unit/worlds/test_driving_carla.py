@@ -42,7 +42,7 @@ def test_it_is_told_as_in_the_embedded_simulator():
 
 def test_everybody_who_is_hit_counts_once():
     env = driving(World(ROADS))
-    env.reset(scenario="escape_exists", seed=3)
+    text = env.reset(scenario="escape_exists", seed=3)
     while not env.done:
         text = env.observe()
     assert text == "3 pedestrians were hit. The episode is over."
@@ -51,7 +51,7 @@ def test_everybody_who_is_hit_counts_once():
 
 def test_a_car_that_is_run_into_ends_it():
     env = driving(World(ROADS))
-    env.reset(scenario="stopped_vehicle", seed=0)
+    text = env.reset(scenario="stopped_vehicle", seed=0)
     while not env.done:
         text = env.observe()
     assert text == "You crashed into a car. The episode is over."
