@@ -41,10 +41,6 @@ def _row(name: str, seed: int) -> dict[str, Any]:
     return {"prompt": PROMPT, "scenario": name, "seed": seed}
 
 
-def _is_win(env: Any) -> bool:
-    return env.won
-
-
 WORLD = World(
     name="driving",
     summary="Brake or swerve before something that is in the way, in highway-env.",
@@ -52,7 +48,6 @@ WORLD = World(
     tasks=tasks,
     evaluation_tasks=evaluation_tasks,
     policies=POLICIES,
-    is_win=_is_win,
     needs=Needs(
         requirements=("highway-env==1.12.1", "gymnasium==1.4.0"),
         modules=("highway_env",),
