@@ -195,27 +195,32 @@ STARTER = """
 import time
 from corral.env import OwnProcess
 from support.own_process_worlds import Handful
-worlds = [OwnProcess(Handful)() for _ in range(2)]
+factory = OwnProcess(Handful, kept_s=600)
+worlds = [factory() for _ in range(2)]
 for world in worlds:
     world.reset()
     print(world.whereabouts().split()[0], world.breed(), flush=True)
-{then}
+worlds.pop().close()  # one that waits for the next, and one that is open
+print("one waits", flush=True)
+time.sleep({sleep_s})
 """
 
 
-@pytest.mark.parametrize("then", ["time.sleep(600)", ""], ids=["killed", "ends"])
-def test_nothing_is_left_when_the_starter_is_not(then: str):
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "ends"])
+def test_nothing_is_left_when_the_starter_is_not(is_killed: bool):
     tests = Path(__file__).resolve().parents[1]
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(tests)]))
     starter = subprocess.Popen(
-        [sys.executable, "-c", STARTER.format(then=then)],
+        [sys.executable, "-c", STARTER.format(sleep_s=600 if is_killed else 0)],
         stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": path},
         text=True,
     )
     assert starter.stdout is not None
     pids = [int(pid) for _ in range(2) for pid in starter.stdout.readline().split()]
-    if then:
+    assert starter.stdout.readline() == "one waits\n"
+    if is_killed:
+        assert all(map(is_there, pids))
         starter.kill()
     starter.wait(timeout=20)
     starter.stdout.close()
