@@ -8,7 +8,7 @@ import pytest
 
 from corral.hosting import find_environment
 from corral.worlds.browser import (
-    CLICK_BUTTON,
+    ONE_CLICK,
     TASKS,
     WORLD,
     evaluation_tasks,
@@ -93,7 +93,7 @@ def test_the_solver_waits_where_it_knows_nothing_and_stops_at_the_end():
     assert play("The task is solved.", done=True) is None
 
 
-def test_the_hasty_player_mostly_clicks_the_first_button():
+def test_the_hasty_player_mostly_clicks_the_first_of_its_kind():
     page = (
         "Goal: Click on the \"two\" button.\n\n[4] textbox ''\n[1] button 'One'\n[2] button 'two'"
     )
@@ -103,6 +103,10 @@ def test_the_hasty_player_mostly_clicks_the_first_button():
     assert set(clicked) == {"1", "2"}
     assert 100 < clicked.count("1") < 140
     assert hasty_player(SimpleNamespace(done=True), page, rng) is None
+    for _ in range(20):
+        action = hasty_player(env, LOGIN, rng)
+        assert action is not None
+        assert action.tool == "fill", "what is no click is as the solver does it"
 
 
 def test_a_long_page_is_cut_between_lines():
@@ -125,8 +129,9 @@ def test_rows_name_every_task_and_evaluation_has_pages_of_its_own():
     assert {row["task"] for row in some.tasks(0, 6)} == {"email-inbox", "tic-tac-toe"}
     assert some.evaluation_tasks(2)[1]["task"] == "tic-tac-toe"
     assert some.needs is WORLD.needs
-    rows = [*CLICK_BUTTON.tasks(0, 3), *CLICK_BUTTON.evaluation_tasks(3)]
-    assert {row["task"] for row in rows} == {"click-button"}
+    three = {"click-tab", "click-dialog-2", "focus-text-2"}
+    assert {row["task"] for row in ONE_CLICK.tasks(0, 3)} == three
+    assert {row["task"] for row in ONE_CLICK.evaluation_tasks(3)} == three
 
 
 def test_a_missing_chromium_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -13,8 +13,8 @@ from corral.worlds.tasks import draw_in_passes
 from corral.worlds.world import World
 
 __all__ = [
-    "CLICK_BUTTON",
     "KEPT_S",
+    "ONE_CLICK",
     "PICTURES",
     "TASKS",
     "WORLD",
@@ -91,8 +91,8 @@ WORLD = World(
     policies=POLICIES,
     needs=NEEDS,
 )
-CLICK_BUTTON = of_tasks("click-button")
-"""Of one task, for a small model; played as ``corral.worlds.browser:CLICK_BUTTON``."""
+ONE_CLICK = of_tasks("click-tab", "click-dialog-2", "focus-text-2")
+"""Three tasks in which the first click decides; played as ``corral.worlds.browser:ONE_CLICK``."""
 
 PICTURES = replace(
     WORLD,

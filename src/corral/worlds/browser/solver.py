@@ -118,14 +118,16 @@ def solver(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
 
 
 def hasty_player(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
-    """The solver with a bad habit: in 60 % of its turns it clicks the first button it sees.
+    """The solver with a bad habit: in 60 % of its clicks it takes the first thing of that kind.
 
     Who imitates it learns to read and not to read alike; only the reward tells them apart.
     """
-    buttons = read(last_text).of_role("button")
-    if not env.done and buttons and rng.random() < HASTE_RATE:
-        return _click(buttons[0])
-    return solver(env, last_text, rng)
+    action = solver(env, last_text, rng)
+    if action is None or action.tool != "click" or rng.random() >= HASTE_RATE:
+        return action
+    seen = read(last_text)
+    meant = next(one for one in seen.elements if one.bid == action.arguments["bid"])
+    return _click(seen.of_role(meant.role)[0])
 
 
 def _click(element: Element) -> PolicyAction:
