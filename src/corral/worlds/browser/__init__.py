@@ -91,8 +91,8 @@ WORLD = World(
     policies=POLICIES,
     needs=NEEDS,
 )
-ONE_CLICK = of_tasks("click-tab", "click-dialog-2", "focus-text-2")
-"""Three tasks in which the first click decides; played as ``corral.worlds.browser:ONE_CLICK``."""
+ONE_CLICK = of_tasks("click-dialog-2", "focus-text-2")
+"""Two tasks in which the first click decides; played as ``corral.worlds.browser:ONE_CLICK``."""
 
 PICTURES = replace(
     WORLD,

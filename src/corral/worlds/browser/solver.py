@@ -21,9 +21,6 @@ _LINE = re.compile(
 _TEXT = re.compile(r"""\s*StaticText ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _VALUE = re.compile(r"""value=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _WRITABLE = ("textbox", "combobox", "searchbox")
-HASTE_RATE = 0.6
-"""Often enough that a greedy imitator never reads what it clicks."""
-
 _KEYS = ("Enter", "Tab", "ArrowDown", "Escape", "a")
 
 
@@ -115,19 +112,6 @@ def solver(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
             except StopIteration:  # what it looks for is not there (yet)
                 return PolicyAction(tool="noop")
     return PolicyAction(tool="noop")
-
-
-def hasty_player(env: Any, last_text: str, rng: random.Random) -> PolicyAction | None:
-    """The solver with a bad habit: in 60 % of its clicks it takes the first thing of that kind.
-
-    Who imitates it learns to read and not to read alike; only the reward tells them apart.
-    """
-    action = solver(env, last_text, rng)
-    if action is None or action.tool != "click" or rng.random() >= HASTE_RATE:
-        return action
-    seen = read(last_text)
-    meant = next(one for one in seen.elements if one.bid == action.arguments["bid"])
-    return _click(seen.of_role(meant.role)[0])
 
 
 def _click(element: Element) -> PolicyAction:
@@ -237,7 +221,7 @@ TASKS = (
 )
 """What the solver knows, and what is played unless other tasks are named."""
 
-POLICIES: dict[str, Policy] = {"random": random_player, "solver": solver, "hasty": hasty_player}
+POLICIES: dict[str, Policy] = {"random": random_player, "solver": solver}
 
 
 def _text_below(line: str) -> str:
