@@ -9,17 +9,21 @@ import json
 import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from corral.errors import CorralError
 from corral.worlds import PolicyAction, find_world
 from corral.worlds.play import play_scripted
 
+world_named = cache(find_world)
+"""Games of one world share what it has started."""
+
 
 def played(job: dict[str, Any]) -> dict[str, Any]:
     """A game as JSON; what refuses to be played says why."""
     try:
-        world = find_world(job["world"])
+        world = world_named(job["world"])
         policy = world.policy("random") if job["calls"] is None else calling(job["calls"])
         row = {"prompt": "Play.", "seed": job["seed"]}
         game = play_scripted(world, policy, row, job["seed"], max_calls=1000)

@@ -71,3 +71,24 @@ def doors_home(home_with_doors: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def doors_python(home_with_doors: Path) -> str:
     """The interpreter that has the packages of the families."""
     return str(next(home_with_doors.glob("worlds/doors-*")) / "bin" / "python")
+
+
+@pytest.fixture(scope="session")
+def home_with_verifiers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for ``CORRAL_HOME`` with verifiers, which goes together with nothing else."""
+    home = shared_folder(tmp_path_factory) / "corral-home-verifiers"
+    made_by_command("verifiers", home)
+    return home
+
+
+@pytest.fixture
+def verifiers_home(home_with_verifiers: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``CORRAL_HOME`` of a test that plays environments of verifiers."""
+    monkeypatch.setenv("CORRAL_HOME", str(home_with_verifiers))
+    return home_with_verifiers
+
+
+@pytest.fixture(scope="session")
+def verifiers_python(home_with_verifiers: Path) -> str:
+    """The interpreter that has verifiers."""
+    return str(next(home_with_verifiers.glob("worlds/verifiers-*")) / "bin" / "python")

@@ -20,6 +20,7 @@ from corral.worlds import (
     reasoning_gym,
     sudoku,
     textarena,
+    verifiers,
     wordle,
 )
 from corral.worlds.entry_points import added_names, added_world
@@ -51,6 +52,7 @@ FAMILIES: dict[str, Family] = {
         openspiel.FAMILY,
         reasoning_gym.FAMILY,
         textarena.FAMILY,
+        verifiers.FAMILY,
     )
 }
 """What stands before the colon of ``family:name``, and what makes the world of that name."""

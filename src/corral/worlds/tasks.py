@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 FIRST_HELD_OUT_SEED = 10**9
 """Seeds of games from here on are played in evaluations only."""
+_ONE_IS_KEPT_OF = 10
+"""One of so many tasks that have an order is played in evaluations only."""
 
 
 def game_seeds(*, seed: int, count: int) -> list[int]:
@@ -39,6 +41,23 @@ def seeded_rows(prompt: str) -> tuple[TaskSource, Callable[[int], list[Row]]]:
         return [{"prompt": prompt, "seed": one} for one in held_out_seeds(count)]
 
     return tasks, evaluation_tasks
+
+
+def place_of(seed: int, count: int) -> int:
+    """The place that a seed of a game stands for, among ``count`` tasks that have an order.
+
+    Seeds to train on stand for places from the first one on, and again from there; those of
+    evaluations for the last tenth, which no other seed stands for.
+
+    Raises:
+        UsageError: There are no tasks.
+    """
+    if count < 1:
+        raise UsageError(f"count={count}: there must be a task at least.")
+    kept = count // _ONE_IS_KEPT_OF or min(1, count - 1)
+    if seed >= FIRST_HELD_OUT_SEED and kept:
+        return count - kept + (seed - FIRST_HELD_OUT_SEED) % kept
+    return seed % (count - kept)
 
 
 def draw_in_passes(items: Sequence[T], *, seed: int, count: int) -> list[T]:

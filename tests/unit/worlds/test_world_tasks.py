@@ -5,7 +5,7 @@ import pytest
 from corral.env import check_reset_columns
 from corral.errors import UsageError
 from corral.worlds import WORLDS, wordle
-from corral.worlds.tasks import draw_in_passes, spread
+from corral.worlds.tasks import FIRST_HELD_OUT_SEED, draw_in_passes, place_of, spread
 from support.worlds_here import WORLDS_HERE
 
 EVERY_WORLD = pytest.mark.parametrize("name", sorted(WORLDS))
@@ -69,3 +69,20 @@ def test_spread_refuses_more_than_there_is(count: int):
 def test_draw_in_passes_refuses_negative_counts():
     with pytest.raises(UsageError, match="count=-1"):
         draw_in_passes(range(10), seed=0, count=-1)
+
+
+@pytest.mark.parametrize(("count", "trained", "kept"), [(40, 36, 4), (4, 3, 1), (2, 1, 1)])
+def test_seeds_go_round_the_tasks_and_evaluations_have_the_last_tenth(
+    count: int, trained: int, kept: int
+):
+    places = [place_of(seed, count) for seed in range(3 * count)]
+    assert places[: trained + 1] == [*range(trained), 0]
+    assert set(places) == set(range(trained))
+    held_out = [place_of(FIRST_HELD_OUT_SEED + one, count) for one in range(2 * kept)]
+    assert held_out == 2 * list(range(trained, count))
+
+
+def test_one_task_is_played_in_evaluations_too_and_none_is_refused():
+    assert place_of(7, 1) == place_of(FIRST_HELD_OUT_SEED, 1) == 0
+    with pytest.raises(UsageError, match="count=0"):
+        place_of(7, 0)

@@ -41,7 +41,7 @@ def make(game_id: str) -> Any:
 def _made(game_id: str) -> Any:
     textarena = import_module("textarena")
     check_known(game_id)
-    _provide_words()
+    provide_words()
     try:
         return textarena.make(game_id)
     except Exception as error:
@@ -51,7 +51,7 @@ def _made(game_id: str) -> Any:
 
 
 @cache
-def _provide_words() -> Any:
+def provide_words() -> Any:
     """Have NLTK find the words of our own Wordle where it has none; kept as long as the process."""
     nltk_data = import_module("nltk.data")
     try:
