@@ -117,6 +117,7 @@ def test_several_environments_by_name_play_their_own_rows(
     assert "is not among" not in watched.stderr
     evaluated = json.loads(corral("eval", str(run), "--games", "2", "--json").stdout)
     assert (evaluated["games"], evaluated["world"]) == (2, "parrot, sums")
+    assert (evaluated["games/parrot"], evaluated["games/sums"]) == (1, 1)
 
 
 @pytest.mark.parametrize(

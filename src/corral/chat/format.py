@@ -1,7 +1,8 @@
 """Messages to tokens and back for one tokenizer, append-only."""
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from corral.chat.calls import HERMES, CallSyntax
@@ -22,6 +23,8 @@ from corral.chat.turn import Opening, find_opening, turn_text
 from corral.chat.turn_end import TurnEnd, find_turn_end
 from corral.errors import UsageError
 from corral.records import Finish, Message, ParsedTurn
+
+MAX_TURNS_KEPT = 4096
 
 _LOOKS_BACK = 64
 """Ids before a turn that may hold what opens its reasoning."""
@@ -45,6 +48,8 @@ class ChatFormat:
     turn_end: TurnEnd
     suffixes: SuffixRenderer
     control: ControlTokens
+    _turns: dict[tuple[str, bool], tuple[int, ...]] = field(default_factory=dict[Any, Any])
+    """Demonstrated turns that were written before: players of games say the same again and again."""
 
     @classmethod
     def for_tokenizer(
@@ -165,8 +170,16 @@ class ChatFormat:
             TemplateError: The template cannot write the message so that it can be learned, or
                 writes its calls so that they read as others.
         """
-        (plain,) = self.control.in_messages([message])
         thinks = self._begins_thinking(after)
+        key = (json.dumps(message, default=repr), thinks)
+        if key not in self._turns:
+            if len(self._turns) >= MAX_TURNS_KEPT:
+                self._turns.clear()
+            self._turns[key] = tuple(self._turn_ids(message, thinks))
+        return list(self._turns[key])
+
+    def _turn_ids(self, message: Message, thinks: bool) -> list[int]:
+        (plain,) = self.control.in_messages([message])
         text = turn_text(self.renderer, self.opening, self.turn_end, plain, is_thinking=thinks)
         ids = encode(self.renderer.tokenizer, text)
         check_calls_read_back(

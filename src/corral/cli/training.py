@@ -245,7 +245,10 @@ class _Screen:
         mean = numbers["mean_reward"]
         reward = "–" if mean is None else f"{mean:.2f}"
         won = f"won {numbers['wins']} of {numbers['games']} games"
-        say(f"{result.name}: {won}, mean reward {reward}")
+        names = [key.removeprefix("wins/") for key in numbers if key.startswith("wins/")]
+        each = [f"{name} {numbers[f'wins/{name}']} of {numbers[f'games/{name}']}" for name in names]
+        apart = f" ({', '.join(each)})" if each else ""
+        say(f"{result.name}: {won}{apart}, mean reward {reward}")
 
 
 def _folder(resolved: "Resolved[Any]") -> Any:

@@ -22,6 +22,8 @@ class GameResult:
     """Whether at least one tool call was executed without an error."""
     metrics: Mapping[str, float]
     """What the environment counted."""
+    name: str | None = None
+    """Of the game, where several are played."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +44,18 @@ class Evaluation:
     """Moves of won games, for worlds that report ``guesses``; None without."""
     invalid_guesses: int | None
     """Moves the world refused, for worlds that report ``invalid_guesses``; None without."""
+    by_game: Mapping[str, tuple[int, int]]
+    """Games and wins of each game, where several are played."""
     seconds: float
     """Wall time."""
 
     def as_row(self) -> dict[str, Any]:
         """The numbers as they stand in ``summary.json``."""
-        names = [name for name in self.__slots__ if name != "seconds"]
-        return {name: getattr(self, name) for name in names}
+        names = [name for name in self.__slots__ if name not in ("by_game", "seconds")]
+        row = {name: getattr(self, name) for name in names}
+        for name, (games, wins) in self.by_game.items():
+            row |= {f"games/{name}": games, f"wins/{name}": wins}
+        return row
 
 
 async def play_games(
@@ -77,7 +84,7 @@ async def play_games(
     return episodes, wins
 
 
-def result_of(episode: Episode, *, is_won: bool) -> GameResult:
+def result_of(episode: Episode, *, is_won: bool, name: str | None = None) -> GameResult:
     """What the game of a model came to."""
     return GameResult(
         is_won=is_won,
@@ -85,6 +92,7 @@ def result_of(episode: Episode, *, is_won: bool) -> GameResult:
         is_fault=episode.outcome.is_fault(),
         has_valid_call=episode.tools.has_success(),
         metrics=episode.metrics,
+        name=name,
     )
 
 
@@ -94,6 +102,10 @@ def summarise(games: Sequence[GameResult], seconds: float) -> Evaluation:
     won = [game for game in games if game.is_won]
     moves = [game.metrics["guesses"] for game in won if "guesses" in game.metrics]
     refused = [g.metrics["invalid_guesses"] for g in games if "invalid_guesses" in g.metrics]
+    by_name: dict[str, list[bool]] = {}
+    for game in games:
+        if game.name is not None:
+            by_name.setdefault(game.name, []).append(game.is_won)
     valid = sum(game.has_valid_call for game in games)
     return Evaluation(
         games=len(games),
@@ -103,5 +115,6 @@ def summarise(games: Sequence[GameResult], seconds: float) -> Evaluation:
         faults=sum(game.is_fault for game in games),
         guesses_per_win=fmean(moves) if moves else None,
         invalid_guesses=round(sum(refused)) if refused else None,
+        by_game={name: (len(each), sum(each)) for name, each in sorted(by_name.items())},
         seconds=seconds,
     )

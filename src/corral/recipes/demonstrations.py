@@ -6,7 +6,7 @@ from corral.env import prepare
 from corral.recipes.recipe import WarmupSection
 from corral.rollout.seeds import derive
 from corral.worlds import World
-from corral.worlds.play import demonstration, play_scripted
+from corral.worlds.play import demonstration, play_together
 
 
 def solver_conversations(
@@ -14,12 +14,15 @@ def solver_conversations(
 ) -> list[dict[str, Any]]:
     """Rows of ``messages`` and ``tools``, one a game; the same seed gives the same rows."""
     kind = prepare(world.factory)
-    policy = world.policy(section.policy)
-    rows: list[dict[str, Any]] = []
-    for index, task in enumerate(world.tasks(seed, section.games)):
-        game = play_scripted(world, policy, task, derive(seed, "game", index), kind=kind)
-        messages = demonstration(
-            game, with_thoughts=section.with_reasoning, last_word=section.last_word
-        )
-        rows.append({"messages": messages, "tools": list(kind.tools.schemas)})
-    return rows
+    tasks = world.tasks(seed, section.games)
+    seeds = [derive(seed, "game", index) for index in range(len(tasks))]
+    games = play_together(world, world.policy(section.policy), tasks, seeds, kind=kind)
+    return [
+        {
+            "messages": demonstration(
+                game, with_thoughts=section.with_reasoning, last_word=section.last_word
+            ),
+            "tools": list(kind.tools.schemas),
+        }
+        for game in games
+    ]

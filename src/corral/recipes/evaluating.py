@@ -80,7 +80,10 @@ def evaluate(
         return worlds[None if None in worlds else task.environment].is_win(environment)
 
     episodes, wins = run_blocking(play_games(player, tasks, is_win=is_win, functions=functions))
-    results = [result_of(one, is_won=won) for one, won in zip(episodes, wins, strict=True)]
+    results = [
+        result_of(one, is_won=won, name=_game_of(worlds, one.task))
+        for one, won in zip(episodes, wins, strict=True)
+    ]
     return summarise(results, time.perf_counter() - started), episodes
 
 
@@ -96,7 +99,7 @@ def evaluate_scripted(name: str, world: World, recipe: Recipe) -> Evaluation:
         )
         for index, row in enumerate(rows)
     ]
-    return summarise([_result_of(game) for game in games], time.perf_counter() - started)
+    return summarise([_result_of(world, game) for game in games], time.perf_counter() - started)
 
 
 def play_model_games(
@@ -141,13 +144,19 @@ def play_model_games(
     ]
 
 
-def _result_of(game: PlayedGame) -> GameResult:
+def _game_of(worlds: Worlds, task: Task) -> str | None:
+    """Which of several games a task is."""
+    return worlds[None].game_of(task.columns) if None in worlds else task.environment
+
+
+def _result_of(world: World, game: PlayedGame) -> GameResult:
     return GameResult(
         is_won=game.is_win,
         reward=game.reward,
         is_fault=game.outcome.is_fault(),
         has_valid_call=not all(turn.is_error for turn in game.turns),
         metrics=game.metrics,
+        name=world.game_of(game.row),
     )
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,9 @@ from corral.worlds.world import Row, World
 
 MAX_CALLS = 50
 """Ends a game that neither the environment nor the player ends."""
+
+GAMES_AT_ONCE = 4
+"""One waits for the thread of its environment while another plays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +82,28 @@ def play_scripted(
     """
     kind = kind or prepare(world.factory)
     return asyncio.run(_play(world, policy, row, seed, kind, max_calls))
+
+
+def play_together(
+    world: World,
+    policy: Policy,
+    rows: Sequence[Row],
+    seeds: Sequence[int],
+    *,
+    kind: EnvironmentKind,
+) -> list[PlayedGame]:
+    """The games of ``play_scripted`` with these rows and seeds, a few at the same time."""
+
+    async def play_all() -> list[PlayedGame]:
+        free = asyncio.Semaphore(GAMES_AT_ONCE)
+
+        async def play(row: Row, seed: int) -> PlayedGame:
+            async with free:
+                return await _play(world, policy, row, seed, kind, MAX_CALLS)
+
+        return await asyncio.gather(*map(play, rows, seeds))
+
+    return asyncio.run(play_all())
 
 
 def play_episodes(

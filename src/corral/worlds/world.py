@@ -37,6 +37,9 @@ class World:
     """``count -> rows``: always the same ones, whatever the seed of the run."""
     is_win: Callable[[Any], bool] = was_won
     """Whether the environment, after its episode, was won."""
+    game_column: str | None = None
+    """Which column of a row says what is played, in a world of several games; each has its own
+    results."""
     needs: Needs | None = None
     """What its environments import beside Corral; None for nothing."""
     policies: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
@@ -45,6 +48,10 @@ class World:
     def home(self) -> str:
         """What its virtual environment is called, where it needs one."""
         return (self.needs and self.needs.shared_as) or self.name
+
+    def game_of(self, row: Mapping[str, Any]) -> str | None:
+        """Which of its games a row plays; None in a world of one game."""
+        return None if self.game_column is None else str(row[self.game_column])
 
     def policy(self, name: str) -> Policy:
         """The scripted player called ``name``."""

@@ -51,6 +51,7 @@ WORLD = World(
     factory=WordleAndCatch,
     tasks=tasks,
     evaluation_tasks=evaluation_tasks,
+    game_column="env",
     policies={
         "random": _both("random", "random"),
         "solver": _both("solver", "solver"),

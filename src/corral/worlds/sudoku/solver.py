@@ -6,8 +6,8 @@ from corral.worlds.policy import Policy, PolicyAction
 from corral.worlds.sudoku.env import Sudoku
 from corral.worlds.sudoku.grid import candidates, solve
 
-SLIP_RATE = 0.55
-"""More often than not, so that a greedy imitator slips too."""
+SLIP_RATE = 0.7
+"""So often that an imitator loses most games, and not so often that it learns nothing of the rest."""
 
 
 def random_player(env: Sudoku, last_text: str, rng: random.Random) -> PolicyAction | None:
@@ -32,19 +32,18 @@ def solver(env: Sudoku, last_text: str, rng: random.Random) -> PolicyAction | No
 
 
 def careless_solver(slip_rate: float = SLIP_RATE) -> Policy:
-    """The solver with a bad habit: after its first move it repeats its last one in
-    ``slip_rate`` of its turns, which the game refuses; two slips in a row lose.
+    """The solver with a bad habit: in ``slip_rate`` of its turns it writes any number into the cell
+    that it means to fill. Two refused ones in a row lose.
 
-    Who imitates it learns where to write what and the habit alike; only the reward tells them
-    apart.
+    Who imitates it learns where to write and what, and the habit; only the reward tells them apart.
     """
 
     def play(env: Sudoku, last_text: str, rng: random.Random) -> PolicyAction | None:
-        last = env.last_move
-        if not env.done and last is not None and rng.random() < slip_rate:
-            row, col, number = last
-            return PolicyAction(tool="place", arguments={"row": row, "col": col, "number": number})
-        return solver(env, last_text, rng)
+        action = solver(env, last_text, rng)
+        if action is None or rng.random() >= slip_rate:
+            return action
+        slip = {**action.arguments, "number": rng.randint(1, env.size)}
+        return PolicyAction(tool=action.tool, arguments=slip)
 
     return play
 
