@@ -125,7 +125,8 @@ def _call_frames(function: dict[str, Any]) -> Iterator[str]:
     for name, schema in properties.items():
         quote = '"' if schema.get("type") == "string" else ""
         yield f'"{name}": {quote}'
-        yield f', "{name}": {quote}'
+        if len(properties) > 1:  # else nothing stands before it
+            yield f', "{name}": {quote}'
         yield f'{opening}"{name}": {quote}'
         yield from (f'{opening}"{name}": {quote}{choice}' for choice in schema.get("enum", ()))
     yield '"}}</tool_call>'
