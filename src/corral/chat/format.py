@@ -25,6 +25,7 @@ from corral.errors import UsageError
 from corral.records import Finish, Message, ParsedTurn
 
 MAX_TURNS_KEPT = 4096
+"""How many demonstrated turns are kept; those of a game are few, of other data any number."""
 
 _LOOKS_BACK = 64
 """Ids before a turn that may hold what opens its reasoning."""
@@ -49,7 +50,7 @@ class ChatFormat:
     suffixes: SuffixRenderer
     control: ControlTokens
     _turns: dict[tuple[str, bool], tuple[int, ...]] = field(default_factory=dict[Any, Any])
-    """Demonstrated turns that were written before: players of games say the same again and again."""
+    """Demonstrated turns written before, as players of games say the same again and again."""
 
     @classmethod
     def for_tokenizer(

@@ -99,6 +99,21 @@ def test_a_turn_reads_back_as_the_message_it_was_made_of() -> None:
         assert chat.parse(chat.turn_ids(message), finish=Finish.STOP).as_message() == message
 
 
+def test_a_turn_said_again_is_the_same_and_one_with_its_arguments_turned_round_is_not() -> None:
+    chat = ChatFormat.for_tokenizer(byte_level_tokenizer())
+
+    def place(*arguments: tuple[str, int]) -> list[int]:
+        function = {"name": "place", "arguments": dict(arguments)}
+        call = {"type": "function", "function": function}
+        return chat.turn_ids({"role": "assistant", "content": "", "tool_calls": [call]})
+
+    first = place(("row", 1), ("col", 2))
+    expected = list(first)
+    first.append(0)  # what was handed out is the caller's
+    assert place(("row", 1), ("col", 2)) == expected
+    assert place(("col", 2), ("row", 1)) != expected
+
+
 def test_the_saved_template_alone_renders_the_same() -> None:
     chat = ChatFormat.for_tokenizer(byte_level_tokenizer())
     other = byte_level_tokenizer(chat_template=chat.template)

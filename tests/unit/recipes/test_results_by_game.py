@@ -28,7 +28,8 @@ def test_games_and_wins_of_each_game_stand_beside_those_of_all():
 
 
 def test_one_game_has_only_the_numbers_of_all():
-    assert not [name for name in summarise([result(None, is_won=True)], 1.0).as_row() if "/" in name]
+    row = summarise([result(None, is_won=True)], 1.0).as_row()
+    assert not [name for name in row if "/" in name]
 
 
 def test_a_world_of_several_games_says_which_is_played():

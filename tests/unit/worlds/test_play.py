@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from corral.env import prepare
 from corral.errors import UsageError
 from corral.records import Outcome
 from corral.worlds import WORLDS, PolicyAction, World, world_of
@@ -14,6 +15,7 @@ from corral.worlds.play import (
     demonstration,
     play_episodes,
     play_scripted,
+    play_together,
     summary,
 )
 from corral.worlds.wordle.solver import what_is_known
@@ -235,3 +237,16 @@ def test_thoughts_are_reasoning_and_can_be_left_out():
     assert spoken[1]["reasoning_content"] == what_is_known(game.env.history[:1])
     silent = demonstration(game, with_thoughts=False)
     assert not any("reasoning_content" in message for message in silent)
+
+
+def test_games_played_together_are_those_played_one_by_one():
+    world = WORLDS["multi_env"]
+    rows, seeds = world.tasks(0, 9), list(range(9))
+    together = play_together(
+        world, world.policy("careless"), rows, seeds, kind=prepare(world.factory)
+    )
+    alone = [
+        play_scripted(world, world.policy("careless"), row, seed)
+        for row, seed in zip(rows, seeds, strict=True)
+    ]
+    assert [game.turns for game in together] == [game.turns for game in alone]

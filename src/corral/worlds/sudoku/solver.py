@@ -7,8 +7,8 @@ from corral.worlds.sudoku.env import Sudoku
 from corral.worlds.sudoku.grid import candidates, solve
 
 SLIP_RATE = 0.5
-"""Often enough that an imitator loses games by it, and no oftener: with 0.7 a small one learned where
-to write, and nothing of what."""
+"""Often enough that an imitator loses games by it, and no oftener: with 0.7 a small one learned
+where to write, and nothing of what."""
 
 
 def random_player(env: Sudoku, last_text: str, rng: random.Random) -> PolicyAction | None:
