@@ -40,18 +40,23 @@ async def main() -> None:
 
     rows = world.evaluation_tasks(EPISODES)
     won = await asyncio.gather(*map(play, rows))
-    zombies = [pid for pid, state in descendants(os.getpid()).items() if state == "Z"]
+    wait_until(lambda: not zombies(), within_s=KEPT_S / 2)  # one that has just ended is none
+    waiting = zombies()
     wait_until(lambda: len(descendants(os.getpid())) <= SERVING, within_s=KEPT_S + 20)
-    left = descendants(os.getpid())
     told = {
         "won": sum(won),
         "lost": [row["task"] for row, is_won in zip(rows, won, strict=True) if not is_won],
         "pids": sorted(seen["pids"]),
         "ports": sorted(seen["ports"]),
-        "left": len(left),
-        "zombies": zombies + [pid for pid, state in left.items() if state == "Z"],
+        "left": len(descendants(os.getpid())),
+        "zombies": waiting + zombies(),
     }
     json.dump(told, sys.stdout)
+
+
+def zombies() -> list[int]:
+    """Processes below this one that have ended and that nobody has asked how."""
+    return [pid for pid, state in descendants(os.getpid()).items() if state == "Z"]
 
 
 if __name__ == "__main__":

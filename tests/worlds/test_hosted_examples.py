@@ -20,8 +20,9 @@ OPTIONS = {
 
 
 @pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_an_empty_folder_with_few_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("corral.recipes.scratch.SAMPLE_GAMES", 8)  # a page takes most of a second
 
 
 @pytest.mark.parametrize("name", HOSTED)
