@@ -7,7 +7,7 @@ from corral.worlds import FAMILIES, Needs, World
 from corral.worlds.echo import WORLD as ECHO
 
 SPEC = f"{__file__}:WORLD"
-FAMILY_NAMES = ("gymnasium", "reasoning_gym", "textarena")
+FAMILY_NAMES = ("gymnasium", "openreward", "reasoning_gym", "textarena")
 TIME_SERVER = "mcp-server-time==2026.10.10"
 
 NEEDS = [needs for name in FAMILY_NAMES if (needs := FAMILIES[name].needs) is not None]
@@ -22,7 +22,7 @@ WORLD = World(
     needs=Needs(
         requirements=(*(one for needs in NEEDS for one in needs.requirements), TIME_SERVER),
         modules=tuple(module for needs in NEEDS for module in needs.modules),
-        size_mb=700,
+        size_mb=900,
         python=(3, 12),
     ),
 )

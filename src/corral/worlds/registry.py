@@ -16,6 +16,7 @@ from corral.worlds import (
     gymnasium,
     mcp,
     multi_env,
+    openreward,
     openspiel,
     reasoning_gym,
     sudoku,
@@ -49,6 +50,7 @@ FAMILIES: dict[str, Family] = {
     for family in (
         gymnasium.FAMILY,
         mcp.FAMILY,
+        openreward.FAMILY,
         openspiel.FAMILY,
         reasoning_gym.FAMILY,
         textarena.FAMILY,
