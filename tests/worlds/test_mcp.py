@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from corral.worlds import find_world
 from corral.worlds.mcp import McpEnvironment, McpTools, Server, server_world
 from corral.worlds.play import play_scripted
 from support.door_games import calling
+from support.once import made_once
 from support.process_table import descendants, is_there, wait_until
 
 PROGRAM = str(Path(__file__).parents[1] / "support" / "mcp_notebook.py")
@@ -171,7 +173,8 @@ def test_a_server_may_be_reached_over_http(http_url: str):
     ("name", "error", "words"),
     [
         ("no-such-program --at-all", UsageError, "no program 'no-such-program'"),
-        (f"{sys.executable} -c 1", InfrastructureFault, "Connection closed"),
+        (f"{sys.executable} -c 1", InfrastructureFault, "Connection closed$"),
+        (f"{sys.executable} no_such.py", InfrastructureFault, r"(?s)It wrote:.*No such file"),
         ("http://127.0.0.1:9/mcp", InfrastructureFault, "127.0.0.1:9"),
         ("", UsageError, "an MCP server is one of them"),
     ],
@@ -201,6 +204,56 @@ def test_the_official_time_server(doors_python: str):
     assert wrong.is_error
     assert "Nowhere/Land" in str(wrong.content)
     assert wait_until(lambda: set(descendants(os.getpid())) <= before)
+
+
+EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> str:
+    """The program of the official server for tests of clients, installed by npm."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+
+    def install(path: Path) -> None:
+        folder = path.parent / "npm"
+        command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), EVERYTHING]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if ran.returncode != 0:
+            pytest.skip(f"npm cannot install the server: {ran.stderr[-300:]}")
+        path.write_text(str(folder / "node_modules" / ".bin" / "mcp-server-everything"))
+
+    return made_once(tmp_path_factory, worker_id, "everything", install).read_text()
+
+
+def test_the_official_server_with_everything(everything: str):
+    calls = {
+        "echo": {"message": "hi"},
+        "get_sum": {"a": 1.5, "b": 2},
+        "get_tiny_image": {},
+        "get_annotated_message": {"messageType": "error", "includeImage": True},
+        "get_resource_links": {"count": 2},
+        "get_resource_reference": {"resourceType": "Text", "resourceId": 2},
+        "get_structured_content": {"location": "Chicago"},
+        "gzip_file_as_resource": {"name": "x.gz", "data": "data:text/plain;base64,aGk="},
+        "toggle_simulated_logging": {},
+        "toggle_subscriber_updates": {},
+        "trigger_long_running_operation": {"duration": 0.3, "steps": 3},
+        "get_env": {},
+    }
+    world = find_world(f"mcp:{everything}")
+    game = play_scripted(world, calling(list(calls.items())), world.tasks(0, 1)[0], 0)
+    assert (game.error, [turn.is_error for turn in game.turns]) == (None, [False] * len(calls))
+    # The thirteenth can only be called as a task.
+    assert {tool["function"]["name"] for tool in game.tools} == set(calls)
+    said = {turn.action.tool: turn.content for turn in game.turns}
+    assert (said["echo"], said["get_sum"]) == ("Echo: hi", "The sum of 1.5 and 2 is 3.5.")
+    for name in ("get_tiny_image", "get_annotated_message"):
+        assert [block["type"] for block in said[name]][:2] == ["text", "image_url"]
+    assert said["get_resource_links"].count('"type":"resource_link"') == 2
+    assert "plaintext resource" in said["get_resource_reference"]
+    assert set(json.loads(said["get_structured_content"])) >= {"temperature", "conditions"}
+    assert "completed" in said["trigger_long_running_operation"]
 
 
 STARTER = """

@@ -1,19 +1,23 @@
 """A session with an MCP server, held open on the event loop of the process's clients."""
 
 import asyncio
+import os
 import shlex
+import tempfile
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.metadata import version
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 from corral.env.io_thread import io_thread
 from corral.errors import InfrastructureFault, UsageError
 
 _TIMED_OUT = 408
 """The code with which the client gives up waiting for an answer."""
+_TAIL_LINES = 8
+_TAIL_BYTES = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,8 @@ class Connection:
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._session: Any = None
+        self._log: IO[bytes] | None = None
+        self._last_words = ""
         self.instructions: str | None = None
         """What the server says about its use."""
 
@@ -103,22 +109,31 @@ class Connection:
             await asyncio.wait([self._task])
 
     async def _hold(self, ready: asyncio.Future[None]) -> None:
-        try:
-            async with AsyncExitStack() as stack:
-                async with asyncio.timeout(self._server.start_timeout_s):
-                    self._session = await stack.enter_async_context(_session(self._server))
-                    told = await self._session.initialize()
-                self.instructions = told.instructions
-                ready.set_result(None)
-                await self._closing.wait()
-        except FileNotFoundError:
-            ready.set_exception(UsageError(f"There is no program {self._server.command[0]!r}."))
-        except Exception as error:  # noqa: BLE001 - told to who waits; later it is merely the end
-            if not ready.done():
-                why = _leaf(error)
-                ready.set_exception(
-                    InfrastructureFault(f"{self._server}: {type(why).__name__}: {why}")
-                )
+        with tempfile.TemporaryFile() as self._log:
+            try:
+                async with AsyncExitStack() as stack:
+                    async with asyncio.timeout(self._server.start_timeout_s):
+                        opened = _session(self._server, self._log)
+                        self._session = await stack.enter_async_context(opened)
+                        told = await self._session.initialize()
+                    self.instructions = told.instructions
+                    ready.set_result(None)
+                    await self._closing.wait()
+            except FileNotFoundError:
+                ready.set_exception(UsageError(f"There is no program {self._server.command[0]!r}."))
+            except Exception as error:  # noqa: BLE001 - told to who waits; later it is merely the end
+                if not ready.done():
+                    why = _leaf(error)
+                    ready.set_exception(self._fault(f"{type(why).__name__}: {why}"))
+            finally:
+                self._last_words = _last_lines(self._log)
+
+    def _fault(self, what: str) -> InfrastructureFault:
+        """What failed, and the last that the program wrote about it."""
+        log = self._log
+        wrote = self._last_words if log is None or log.closed else _last_lines(log)
+        told = f"{self._server}: {what}"
+        return InfrastructureFault(f"{told}. It wrote:\n{wrote}" if wrote else told)
 
     async def _ask(self, question: Coroutine[Any, Any, Any]) -> Any:
         from anyio import BrokenResourceError, ClosedResourceError
@@ -127,27 +142,27 @@ class Connection:
 
         if self._task is None or not self.is_open:
             question.close()
-            raise InfrastructureFault(f"{self._server} ended.")
+            raise self._fault("it ended")
         asking = asyncio.ensure_future(question)
         try:
             await asyncio.wait([asking, self._task], return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                raise InfrastructureFault(f"{self._server} ended.")
+                raise self._fault("it ended")
             return asking.result()
         except McpError as error:
             if error.error.code not in (CONNECTION_CLOSED, _TIMED_OUT):
                 raise ValueError(str(error)) from error
             self._closing.set()  # who hangs once would hang again
-            raise InfrastructureFault(f"{self._server}: {error}") from error
+            raise self._fault(str(error)) from error
         except (BrokenResourceError, ClosedResourceError) as error:
             self._closing.set()
-            raise InfrastructureFault(f"{self._server} ended.") from error
+            raise self._fault("it ended") from error
         finally:
             asking.cancel()
 
 
 @asynccontextmanager
-async def _session(server: Server) -> AsyncIterator[Any]:
+async def _session(server: Server, log: IO[bytes]) -> AsyncIterator[Any]:
     if not version("mcp").startswith("1."):
         raise UsageError(f"mcp {version('mcp')} is installed; this needs one of 1.x.")
     import httpx
@@ -163,7 +178,7 @@ async def _session(server: Server) -> AsyncIterator[Any]:
                 env=dict(server.env_vars) or None,
                 cwd=server.folder,
             )
-            streams = await stack.enter_async_context(stdio_client(parameters))
+            streams = await stack.enter_async_context(stdio_client(parameters, cast("TextIO", log)))
         else:
             limits = httpx.Timeout(server.call_timeout_s)
             client = httpx.AsyncClient(headers=dict(server.headers), timeout=limits)
@@ -171,6 +186,14 @@ async def _session(server: Server) -> AsyncIterator[Any]:
             opened = streamable_http_client(server.url, http_client=client)
             streams = (await stack.enter_async_context(opened))[:2]
         yield await stack.enter_async_context(ClientSession(*streams))
+
+
+def _last_lines(log: IO[bytes]) -> str:
+    """The end of what a program wrote on standard error."""
+    size = os.fstat(log.fileno()).st_size
+    # Not by seeking: the program writes at the same offset.
+    text = os.pread(log.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES)).decode(errors="replace")
+    return "\n".join(text.strip().splitlines()[-_TAIL_LINES:])
 
 
 def _leaf(error: BaseException) -> BaseException:

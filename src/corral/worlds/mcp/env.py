@@ -200,9 +200,14 @@ async def _listed(server: Server) -> list[Any]:
     connection = Connection(server)
     try:
         await connection.open()
-        return await connection.tools()
+        return [tool for tool in await connection.tools() if not _wants_a_task(tool)]
     finally:
         await connection.close()
+
+
+def _wants_a_task(tool: Any) -> bool:
+    """Whether it can only be called as a task, which answers later, when it is asked again."""
+    return getattr(tool.execution, "taskSupport", None) == "required"
 
 
 def _method(name: str, tool: Any) -> Callable[..., Any]:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from corral.env.io_thread import io_thread
 from corral.env.signatures import ToolSpec, method_of, python_name
@@ -192,7 +192,8 @@ def _class_of(connection: Connection) -> type[OpenRewardEnvironment]:
         name = python_name(tool.name, taken=taken)
         taken.append(name)
         members[name] = _method(name, tool)
-    return type("OpenRewardEnvironment", (base,), members)
+    made = type("OpenRewardEnvironment", (base,), members)
+    return cast("type[OpenRewardEnvironment]", made)
 
 
 async def _listed(connection: Connection) -> tuple[list[Any], Any]:
