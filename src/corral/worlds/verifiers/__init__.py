@@ -14,7 +14,7 @@ PROMPT = "Answer with the tool reply.\n\n"
 NEEDS = Needs(
     requirements=("verifiers[ta]==0.4.0", "numpy==2.4.6"),
     modules=("verifiers",),
-    size_mb=620,
+    size_mb=450,
     shared_as="verifiers",
     max_sessions=16,  # each may have servers of tools, which are processes
 )
