@@ -142,3 +142,24 @@ def test_prompts_that_fill_the_context_are_named_at_the_start_and_cost_a_step(
     assert "train_dataset[1]: The prompt of task 1 has" in caplog.text
     with pytest.raises(UsageError, match=r"2 of 2 rows .* use a model with a longer context"):
         trainer(tmp_path, [row(prompt="p" * CONTEXT)] * 2)
+
+
+@pytest.mark.parametrize("name", ["train_dataset", "eval_dataset"])
+def test_a_role_that_the_template_leaves_out_is_told_when_the_trainer_is_made(
+    tmp_path: Path, name: str
+) -> None:
+    tokenizer = tiny_tokenizer()
+    written = "{% set messages = messages | rejectattr('role', 'eq', 'developer') | list %}"
+    tokenizer.chat_template = written + str(tokenizer.chat_template)
+    talk = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Knock."}]
+    rows = {"train_dataset": [row()], "eval_dataset": [row()]}
+    rows[name].append({"prompt": talk, "is_bad": False})
+    with pytest.raises(UsageError, match=rf"{name}\[1\]: .* leaves out .*'developer'"):
+        GRPOTrainer(
+            tiny_model(tokenizer),
+            by_place,
+            GRPOConfig(output_dir=str(tmp_path), max_steps=1),
+            processing_class=tokenizer,
+            environment_factory=Gate,
+            **rows,
+        )

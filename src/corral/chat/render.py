@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from corral.chat.images import Encoded, ImageReader
+from corral.chat.messages import role_remedy
 from corral.chat.pictures import has_image
 from corral.chat.tokenizer import Tokenizer, encode
+from corral.chat.written import PLAYED_ROLES, Written, check_written
 from corral.errors import ImageError, TemplateError
 from corral.records import Message
 from corral.records.images import is_image_block
@@ -32,6 +34,7 @@ class Renderer:
     """The template wants content as a list of blocks, also where it is text."""
     images: ImageReader | None = None
     """What reads images for the model; None for a model that reads text only."""
+    _written: Written = field(default_factory=Written, compare=False, repr=False)
 
     def text(
         self,
@@ -68,10 +71,11 @@ class Renderer:
             )
         except Exception as error:
             # A template is a program we did not write: it may raise anything.
-            roles = ", ".join(str(message["role"]) for message in messages)
+            roles = [str(message["role"]) for message in messages]
+            other = next((role for role in roles if role not in (*PLAYED_ROLES, "system")), None)
             raise TemplateError(
-                f"The chat template failed on messages with roles [{roles}]: "
-                f"{type(error).__name__}: {error}"
+                f"The chat template failed on messages with roles [{', '.join(roles)}]: "
+                f"{type(error).__name__}: {error}{f' {role_remedy(other)}' if other else ''}"
             ) from error
 
     def ids(
@@ -91,8 +95,19 @@ class Renderer:
         tools: Sequence[dict[str, Any]] | None = None,
         opens_turn: bool = False,
     ) -> Encoded:
-        """The conversation as ids, with its images."""
+        """The conversation as ids, with its images.
+
+        Raises:
+            TemplateError: As ``text``, or the template leaves a message out.
+        """
+        self.check_written(messages, tools=tools)
         return self.encode(self.text(messages, tools=tools, opens_turn=opens_turn), messages)
+
+    def check_written(
+        self, messages: Sequence[Message], *, tools: Sequence[dict[str, Any]] | None = None
+    ) -> None:
+        """Check that the template leaves no message out; see :mod:`corral.chat.written`."""
+        check_written(messages, lambda marked: self.text(marked, tools=tools), self._written)
 
     def encode(self, text: str, messages: Sequence[Message]) -> Encoded:
         """Text in which ``messages`` are rendered as ids, with their images."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from corral.cli.installing import Install, make_ready
-from corral.cli.output import emit, say, screen, table
+from corral.cli.output import emit, prints_apart, say, screen, table
 from corral.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def check(
         probes=Probes(**_probes(action, reset, probe or [])),
         headers=_bearer(token) if token else {},
     )
-    with nullcontext((what, target.headers)) if is_url else _served(what, install) as served:
+    here = nullcontext((what, target.headers)) if is_url else _served(what, install)
+    with prints_apart(), here as served:
         target = replace(target, url=served[0], headers=served[1])
         verdicts = asyncio.run(run_checks(target, is_thorough=thorough))
     counts = {

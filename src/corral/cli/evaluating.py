@@ -1,16 +1,18 @@
 """``corral eval``."""
 
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corral.cli.installing import Install, wanted_world
-from corral.cli.output import emit, screen, table
+from corral.cli.data import Dataset, Split, check_given_rows, given_rows
+from corral.cli.output import emit, prints_apart, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.errors import UsageError
+
+if TYPE_CHECKING:
+    from corral.recipes.named import Rows
 
 
 def evaluate(
@@ -19,6 +21,8 @@ def evaluate(
         str | None,
         typer.Option(help="Built-in name, module:Class, path.py:Class or URL; default: the run's."),
     ] = None,
+    dataset: Dataset = None,
+    split: Split = None,
     games: Annotated[int, typer.Option(min=1, help="Evaluation games to play.")] = 30,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
     max_tokens: Annotated[
@@ -30,7 +34,7 @@ def evaluate(
     install: Install = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Play a world's evaluation games with a model, and count.
+    """Play a world's evaluation games, or the first rows of a dataset, with a model, and count.
 
     Of a run folder its newest model plays, by the rules of its training.
 
@@ -39,10 +43,36 @@ def evaluate(
     from corral.track import RunFolder
 
     # Wrong use is told at once: the imports below take seconds.
-    if world is not None:
-        wanted_world(world, install=install)
-    elif not RunFolder(Path(model)).config_path.is_file():
+    if world is None and not RunFolder(Path(model)).config_path.is_file():
         raise UsageError(f"{model} is no run folder, so say which world to play: --world NAME.")
+    with prints_apart():
+        rows = None if dataset is None else given_rows(dataset, split)
+        if world is not None:
+            wanted_world(world, install=install)
+        row = _evaluated(
+            *(model, world, games, temperature, max_tokens, stop_when_done, rows), install=install
+        )
+    if json:
+        emit(row)
+        return
+    shown = {name: value for name, value in row.items() if value is not None}
+    screen.print(
+        table("Evaluation", ["", ""], [(key.replace("_", " "), shown[key]) for key in shown])
+    )
+
+
+def _evaluated(
+    model: str,
+    world: str | None,
+    games: int,
+    temperature: float,
+    max_tokens: int | None,
+    stop_when_done: bool | None,
+    rows: "Rows | None",
+    *,
+    install: bool,
+) -> dict[str, Any]:
+    """Play the games: what is shown of them."""
     quiet_libraries()
     from corral.recipes.evaluating import evaluate as play
     from corral.recipes.evaluating import rules_of
@@ -60,14 +90,8 @@ def evaluate(
     path = newest_model(Path(model)) or model
     own = recipe if world is None else None
     worlds = {name: wanted_world(spec, install=install) for name, spec in specs.items()}
-    with redirect_stdout(sys.stderr):  # what environments print must not stand among the JSON
-        result, _ = play(path, worlds, own, rules, games=games, temperature=temperature)
+    if rows is not None:
+        check_given_rows(rows, worlds)
+    result, _ = play(path, worlds, own, rules, games=games, temperature=temperature, rows=rows)
     name = ", ".join(name or spec for name, spec in specs.items())
-    row = {"model": str(path), "world": name, **result.as_row(), "seconds": result.seconds}
-    if json:
-        emit(row)
-        return
-    shown = {name: value for name, value in row.items() if value is not None}
-    screen.print(
-        table("Evaluation", ["", ""], [(key.replace("_", " "), shown[key]) for key in shown])
-    )
+    return {"model": str(path), "world": name, **result.as_row(), "seconds": result.seconds}

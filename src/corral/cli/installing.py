@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from corral.cli.output import emit, say, screen, table
+from corral.cli.output import emit, prints_apart, say, screen, table
 from corral.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def install(
     from corral.hosting import remove as delete
     from corral.worlds import find_installable
 
-    world = find_installable(name)
+    with prints_apart():  # a module may be imported
+        world = find_installable(name)
     if remove:
         gone = delete(world.home)
         for one in gone:

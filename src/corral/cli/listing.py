@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from corral.cli.output import emit, say, screen, table
+from corral.cli.output import emit, prints_apart, say, screen, table
 
 
 def list_everything(
@@ -17,7 +17,8 @@ def list_everything(
     from corral.recipes.catalogue import recipe_summaries
     from corral.worlds import FAMILIES, WORLDS, added_worlds
 
-    added, failures = added_worlds()
+    with prints_apart():  # packages are imported
+        added, failures = added_worlds()
     found = WORLDS | added
     worlds = {name: world.summary for name, world in found.items()}
     players = {name: sorted(world.policies) for name, world in found.items()}

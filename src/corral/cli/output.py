@@ -3,8 +3,9 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, NoReturn, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -24,10 +25,29 @@ def fail(message: str, *, code: int) -> NoReturn:
     sys.exit(code)
 
 
+_data: list[TextIO] = []
+"""Where data goes, innermost last, while what others print goes elsewhere."""
+
+
+@contextmanager
+def prints_apart() -> Iterator[None]:
+    """Send what environments, rewards and libraries print to standard error.
+
+    It is for people, and must not stand among the JSON that :func:`emit` writes.
+    """
+    _data.append(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _data.pop()
+
+
 def emit(value: Mapping[str, Any]) -> None:
     """One JSON object on a line of standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    stdout = _data[-1] if _data else sys.stdout
+    stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    stdout.flush()
 
 
 def say(message: str, *, end: str = "\n", style: str = "") -> None:

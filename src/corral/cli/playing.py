@@ -2,18 +2,21 @@
 
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corral.cli.installing import Install, wanted_world
-from corral.cli.output import emit, say, screen, table
+from corral.cli.data import Dataset, Split, check_given_rows, given_rows
+from corral.cli.output import emit, prints_apart, say, screen, table
 from corral.cli.quiet import quiet_libraries
-from corral.errors import EnvironmentFault, UsageError, require
+from corral.errors import EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
+    from corral.recipes.named import Rows
     from corral.worlds import World
     from corral.worlds.play import PlayedGame
 
@@ -29,13 +32,8 @@ def play(
     model: Annotated[
         str | None, typer.Option(help="A run folder, a model folder or a hub id plays.")
     ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            help="Rows to play: a .jsonl, .json, .parquet or .csv file, a folder, or a hub id."
-        ),
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the dataset; default train.")] = None,
+    dataset: Dataset = None,
+    split: Split = None,
     episodes: Annotated[int, typer.Option(min=1, help="Games to play.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of the first game; the next has seed + 1.")] = 0,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of a model; 0 is greedy.")] = 0.0,
@@ -52,20 +50,37 @@ def play(
     if policy is not None and model is not None:
         raise UsageError("--policy and --model are two players: give one of them, or none to play.")
     _refuse_run_folder(env)
-    world = wanted_world(env, install=install)
-    rows = _rows(env, model, dataset, split)
-    if rows is not None:
-        world = world.on(rows)
-    if model is not None:
-        # The run's reward functions read the columns of its own rows.
-        scored_as = env if dataset is None else None
-        games = _model_games(
-            world, model, episodes, seed, temperature, is_shown=not json, scored_as=scored_as
-        )
-    elif policy is not None:
-        games = _scripted_games(world, policy, episodes, seed, is_shown=not json)
-    else:
-        games = _human_games(world, episodes, seed)
+    # A person plays at standard output as it is.
+    with prints_apart() if json else nullcontext():
+        world, rows = _world_and_rows(env, model, dataset, split, install=install)
+        if model is not None:
+            # The run's reward functions read the columns of its own rows.
+            scored_as = env if dataset is None else None
+            games = _model_games(
+                world, model, episodes, seed, temperature, is_shown=not json, scored_as=scored_as
+            )
+        elif policy is not None:
+            games = _scripted_games(world, policy, episodes, seed, is_shown=not json)
+        else:
+            games = _human_games(world, episodes, seed)
+        results, errors = _played(games, world, seed, has_rows=rows is not None, json=json)
+    if not json:
+        columns = list(results[0])
+        shown = [[result[name] for name in columns] for result in results]
+        screen.print(table("Games", columns, shown))
+    if errors:
+        raise EnvironmentFault(f"{len(errors)} of {episodes} games ended in a fault: {errors[0]}")
+
+
+def _played(
+    games: Iterator[tuple[Result, str | None]],
+    world: "World",
+    seed: int,
+    *,
+    has_rows: bool,
+    json: bool,
+) -> tuple[list[Result], list[str]]:
+    """Play all games: their results, and what failed."""
     results: list[Result] = []
     errors: list[str] = []
     try:
@@ -75,15 +90,10 @@ def play(
             if json:
                 emit(result)
     except UsageError as error:
-        if rows is not None or set(world.tasks(seed, 1)[0]) != {"prompt"}:
+        if has_rows or set(world.tasks(seed, 1)[0]) != {"prompt"}:
             raise
         raise UsageError(f"{error} (Rows with more columns than a prompt: --dataset.)") from error
-    if not json:
-        columns = list(results[0])
-        rows = [[result[name] for name in columns] for result in results]
-        screen.print(table("Games", columns, rows))
-    if errors:
-        raise EnvironmentFault(f"{len(errors)} of {episodes} games ended in a fault: {errors[0]}")
+    return results, errors
 
 
 def _refuse_run_folder(env: str) -> None:
@@ -98,26 +108,25 @@ def _refuse_run_folder(env: str) -> None:
     raise UsageError(f"{env} is a run folder, not a world. Its model plays with: {commands}")
 
 
-def _rows(
-    env: str, model: str | None, dataset: str | None, split: str | None
-) -> "Sequence[Mapping[str, Any]] | None":
-    """What is to be played: the rows of ``--dataset``, or of the run whose model plays.
+def _world_and_rows(
+    env: str, model: str | None, dataset: str | None, split: str | None, *, install: bool
+) -> "tuple[World, Rows | None]":
+    """What is played: on the rows of ``--dataset``, or of the run whose model plays.
 
-    None: what the world brings.
+    Without either the world brings what is to be played.
     """
+    world = wanted_world(env, install=install)
+    rows = None
     if dataset is not None:
-        require("torch", extra="train")  # what reads rows is a part of training
-        from corral.recipes.named import rows_at
-        from corral.recipes.recipe import DataSection
+        rows = given_rows(dataset, split)
+        check_given_rows(rows, {None: world})
+    elif model is not None:
+        from corral.recipes.evaluating import rows_of_run
+        from corral.recipes.folders import recipe_of
 
-        return rows_at(DataSection(path=dataset, split=split), "--dataset")
-    if model is None:
-        return None
-    from corral.recipes.evaluating import rows_of_run
-    from corral.recipes.folders import recipe_of
-
-    recipe = recipe_of(Path(model))
-    return None if recipe is None else rows_of_run(recipe, env)
+        recipe = recipe_of(Path(model))
+        rows = None if recipe is None else rows_of_run(recipe, env)
+    return (world if rows is None else world.on(rows)), rows
 
 
 def _human_games(world: "World", episodes: int, seed: int) -> Iterator[tuple[Result, str | None]]:

@@ -1,16 +1,14 @@
 """``corral train`` and ``corral sft``."""
 
 import shlex
-import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from corral.cli.installing import Install, make_ready
-from corral.cli.output import emit, fail, say, screen, table
+from corral.cli.output import emit, fail, prints_apart, say, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.cli.signals import Killed, told_of_signals
 
@@ -133,12 +131,11 @@ def _command(
     if dry_run:
         typer.echo(dump(resolved), nl=False)
         return
-    for spec in resolved.value.environments().values():
-        make_ready(spec, install=install)
     folder = _folder(resolved)
     command = shlex.join([*again, "--output", str(folder), "--resume"])
-    # What environments and rewards print is for people, and must not stand among the JSON.
-    with redirect_stdout(sys.stderr):
+    with prints_apart():
+        for spec in resolved.value.environments().values():
+            make_ready(spec, install=install)
         results = _run(resolved, command, is_resumed=resume)
     if json:
         emit({"run": str(folder), "stages": [result.as_row() for result in results]})

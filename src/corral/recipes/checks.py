@@ -6,6 +6,8 @@ of the way; so the same is looked at here first.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from corral.chat import ChatFormat
 from corral.env import close
@@ -18,8 +20,14 @@ from corral.rollout.blocking import run_blocking
 from corral.training import SFTConfig
 from corral.training.batching import plan_batches
 from corral.training.picture_table import PictureTable
-from corral.training.playing import environment_kinds, reward_columns, tool_schemas
+from corral.training.playing import (
+    environment_kinds,
+    reward_columns,
+    tool_schemas,
+    tool_sets,
+)
 from corral.training.processes import make_accelerator
+from corral.training.prompt_roles import check_prompt_roles
 from corral.training.raw_rows import RowShape, read_row
 from corral.training.reference import check_reference
 from corral.training.row_checks import Kinds, check_rows
@@ -44,16 +52,33 @@ def check_recipe(recipe: Recipe, worlds: Worlds) -> None:
         UsageError: Something is not there, or does not fit together.
         MissingExtraError: A package that is needed is not installed.
     """
-    kinds = environment_kinds(factory_of(worlds), ())
-    try:
-        _check_chat(recipe, kinds)
+    with _examined(worlds) as kinds:
+        chat = _chat(recipe, kinds)
         if recipe.sft is not None:
             _check_warm_up(recipe.sft, worlds, kinds)
         if recipe.grpo is not None:
-            _check_reinforcement(recipe.grpo, kinds)
-        if kinds:
+            _check_reinforcement(recipe.grpo, kinds, chat)
+        if kinds and recipe.evaluation.dataset is not None:
             rows = _rows(recipe.evaluation.dataset, "evaluation.dataset")
-            check_rows(rows, kinds, name="evaluation.dataset")
+            _check_played(rows, kinds, chat, name="evaluation.dataset")
+
+
+def check_played(rows: Rows, worlds: Worlds, name: str) -> None:
+    """Check that rows can be played in these worlds, as those of a training are checked.
+
+    Raises:
+        UsageError: One cannot, which is named by its number.
+    """
+    with _examined(worlds) as kinds:
+        check_rows(rows, kinds, name=name)
+
+
+@contextmanager
+def _examined(worlds: Worlds) -> Iterator[Kinds]:
+    """What the worlds show; of each an environment is made, and closed again."""
+    kinds = environment_kinds(factory_of(worlds), ())
+    try:
+        yield kinds
     finally:
         for kind in kinds.values():
             home = kind.construct()  # the one that was made to look at it
@@ -61,18 +86,24 @@ def check_recipe(recipe: Recipe, worlds: Worlds) -> None:
             home.leave()
 
 
-def _check_chat(recipe: Recipe, kinds: Kinds) -> None:
-    """The model is there, and conversations with the environments' tools can be written for it."""
+def _chat(recipe: Recipe, kinds: Kinds) -> ChatFormat | None:
+    """How conversations with the environments' tools are written; None if that is still to come.
+
+    Raises:
+        UsageError: The model is not there, or its template cannot write them.
+    """
     found = check_model(recipe.model)
-    if found is not None and kinds:
-        options = recipe.grpo.train.chat_template_kwargs if recipe.grpo is not None else {}
-        ChatFormat.for_tokenizer(
-            found.processing_class,
-            template_kwargs=options,
-            tools=tool_schemas(kinds, ()),
-            extra_stop_ids=sorted(found.stop_ids),
-            needs_tools=True,
-        )
+    if found is None or (recipe.grpo is None and not kinds):
+        return None
+    schemas = tool_schemas(kinds, ())
+    options = recipe.grpo.train.chat_template_kwargs if recipe.grpo is not None else {}
+    return ChatFormat.for_tokenizer(
+        found.processing_class,
+        template_kwargs=options,
+        tools=schemas,
+        extra_stop_ids=sorted(found.stop_ids),
+        needs_tools=bool(schemas),
+    )
 
 
 def _check_warm_up(section: WarmupSection, worlds: Worlds, kinds: Kinds) -> None:
@@ -105,8 +136,7 @@ def _shapes(data: DataSection | None, name: str, args: SFTConfig) -> list[RowSha
 
 
 def _check_reinforcement(
-    section: ReinforcementSection,
-    kinds: Kinds,
+    section: ReinforcementSection, kinds: Kinds, chat: ChatFormat | None
 ) -> None:
     args = section.train
     processes = make_accelerator(args).num_processes
@@ -117,7 +147,14 @@ def _check_reinforcement(
     reward_columns(find_rewards(section.rewards) or None, None, args, kinds, "cpu")
     if args.log_completions:
         require("pyarrow", extra="data")
-    check_rows(_rows(section.dataset, "grpo.dataset"), kinds, name="grpo.dataset")
+    _check_played(_rows(section.dataset, "grpo.dataset"), kinds, chat, name="grpo.dataset")
+
+
+def _check_played(rows: Rows, kinds: Kinds, chat: ChatFormat | None, *, name: str) -> None:
+    """Rows that are played fit the environments, and the template where it is known."""
+    check_rows(rows, kinds, name=name)
+    if chat is not None:
+        check_prompt_roles(rows, tool_sets(kinds, ()), chat, name=name)
 
 
 def _rows(data: DataSection | None, name: str) -> Rows:

@@ -63,16 +63,19 @@ def evaluate(
     *,
     games: int,
     temperature: float,
+    rows: Rows | None = None,
 ) -> tuple[Evaluation, list[Episode]]:
     """Play ``games`` evaluation tasks once each: the recipe's, or else the world's.
 
     Args:
         args: Whose limits on turns, tokens and seconds apply.
         temperature: 0 is greedy.
+        rows: What to play instead: its first ``games``.
     """
     started = time.perf_counter()
     player = _player(path, worlds, args, temperature)
-    tasks = _tasks(_evaluation_rows(worlds, recipe, games), "evaluation")
+    chosen = _evaluation_rows(worlds, recipe, games) if rows is None else rows[:games]
+    tasks = _tasks(chosen, "evaluation")
     specs = recipe.grpo.rewards if recipe is not None and recipe.grpo is not None else []
     functions = reward_functions(find_rewards(specs), args.reward_weights)
 

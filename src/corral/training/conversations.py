@@ -6,9 +6,11 @@ from typing import Any
 
 from corral.chat import ChatFormat
 from corral.chat.images import Encoded
+from corral.chat.messages import role_remedy
 from corral.chat.pictures import has_image
 from corral.chat.proof import without_thoughts
 from corral.chat.tokenizer import decode, encode, first_difference
+from corral.chat.written import PLAYED_ROLES
 from corral.errors import ImageError, TemplateError, UsageError
 from corral.records import Message, PlacedImage
 
@@ -46,7 +48,13 @@ def lay_out(
     """
     position = _next_assistant(messages, first)
     if position is None:
-        raise UsageError("A conversation without an assistant message has nothing to learn.")
+        roles = list(dict.fromkeys(str(message["role"]) for message in messages))
+        other = next((role for role in roles if role not in (*PLAYED_ROLES, "system")), None)
+        raise UsageError(
+            "A conversation without an assistant message has nothing to learn (its roles: "
+            f"{', '.join(roles)}).{f' {role_remedy(other)}' if other else ''}"
+        )
+    chat.renderer.check_written(messages, tools=tools)
     laid = _Tokens(chat.prompt(list(messages[:position]), tools))
     while True:
         laid.say(chat, messages[position])

@@ -31,13 +31,18 @@ def evaluation_sets(data: Any) -> dict[str | None, Any]:
     return {None: data}
 
 
+def evaluation_rows(data: Any) -> Sequence[Any]:
+    """The rows of a data set to evaluate on, of a stream too."""
+    return list(data) if is_stream(data) else rows_of(data, name="eval_dataset")
+
+
 def evaluation_tasks(data: Any, kinds: Kinds, seed: int) -> list[Task]:
     """The tasks of an evaluation: the same each time, so that evaluations can be compared.
 
     Raises:
         UsageError: There are no rows, or one cannot be played in these environments.
     """
-    rows = list(data) if is_stream(data) else rows_of(data, name="eval_dataset")
+    rows = evaluation_rows(data)
     check_rows(rows, kinds, name="eval_dataset")
     if not rows:
         raise UsageError("eval_dataset has no rows: give at least one task.")

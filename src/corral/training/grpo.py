@@ -24,7 +24,12 @@ from corral.track import Tracker
 from corral.training.arguments import check_arguments, configuration_of, quantized
 from corral.training.batching import plan_batches
 from corral.training.completion_log import CompletionLog
-from corral.training.evaluating import evaluation_sets, evaluation_tasks, random_streams_kept
+from corral.training.evaluating import (
+    evaluation_rows,
+    evaluation_sets,
+    evaluation_tasks,
+    random_streams_kept,
+)
 from corral.training.generation import Generation, slices_of, training_rows
 from corral.training.generation_numbers import GenerationNumbers
 from corral.training.group_play import GroupPlay
@@ -46,6 +51,7 @@ from corral.training.policy_evaluation import PolicyEvaluation
 from corral.training.policy_step import PolicyStep
 from corral.training.processes import make_accelerator
 from corral.training.prompt_lengths import check_prompt_lengths
+from corral.training.prompt_roles import check_prompt_roles
 from corral.training.reference import check_reference
 from corral.training.rollout_func import play_with
 from corral.training.run_settings import check_evaluation, default_folder, run_settings
@@ -163,6 +169,10 @@ class GRPOTrainer(ScriptView, Trainer):
         self.engine = engine or TorchEngine(self.model, max_batch=self.args.max_batch)
         if rollout_func is None:
             sets = tool_sets(self.environment_kinds, tools)
+            check_prompt_roles(self.source.known_rows, sets, self.chat)
+            for data in evaluation_sets(eval_dataset).values():
+                rows = evaluation_rows(data)
+                check_prompt_roles(rows, sets, self.chat, name="eval_dataset")
             context = self.engine.max_context()
             check_prompt_lengths(self.source.known_rows, sets, self.chat, context)
         check_images(self.source.known_rows, self.model, self.chat, self.engine, self.args)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from corral.chat import ChatFormat
+from corral.chat.messages import messages_of
 from corral.chat.pictures import has_image
 from corral.chat.tokenizer import text_prompt_ids
 from corral.env import ToolSet
 from corral.errors import TemplateError, UsageError
 from corral.records import Message
 from corral.training.picture_table import PictureTable
-from corral.training.tasks import messages_of
 
 logger = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from corral.chat.messages import SHAREGPT_ROLES, check_message, role_remedy
 from corral.chat.pictures import has_image
 from corral.errors import UsageError
 from corral.records import Message
@@ -82,10 +83,35 @@ def read_row(row: Mapping[str, Any], text_field: str) -> RowShape:
         if not isinstance(text, str):
             raise UsageError(f"{text_field}={text!r:.60} is no text.")
         return RowShape(described=f"{text_field!r}", completion=text, pictures=tuple(pictures))
-    raise UsageError(
+    raise UsageError(_nothing_to_learn(row, text_field))
+
+
+def _nothing_to_learn(row: Mapping[str, Any], text_field: str) -> str:
+    """What is wrong with a row that has no column to learn from, and the remedy."""
+    known = ("messages", "conversations", "prompt", "completion", text_field)
+    missing = [name for name in known if name in row and row[name] is None]
+    if missing:
+        (what, have) = ("is", missing[0]) if len(missing) == 1 else ("are", ", ".join(missing))
+        return (
+            f"{have} {what} null, so there is nothing to learn from. Leave such rows out: "
+            f"[row for row in rows if row[{missing[0]!r}] is not None]."
+        )
+    told = (
         f"the columns {sorted(row)} can't be learned from: give 'messages', or 'prompt' and "
         f"'completion', or {text_field!r} (dataset_text_field names that one)."
     )
+    if "instruction" in row and "output" in row:
+        asked = 'row["instruction"]'
+        if "input" in row:
+            asked = '(row["instruction"] + "\\n" + (row["input"] or "")).strip()'
+        told += (
+            " These are Alpaca's columns; as messages: "
+            f'[{{"prompt": [{{"role": "user", "content": {asked}}}], "completion": '
+            '[{"role": "assistant", "content": row["output"]}]} for row in rows].'
+        )
+    elif "prompt" in row:
+        told += " Rows with a prompt alone are for GRPO, where the model answers it."
+    return told
 
 
 def _ids_row(columns: Mapping[str, Any]) -> RowShape:
@@ -146,14 +172,14 @@ def _completion_row(columns: Mapping[str, Any]) -> RowShape:
 def read_messages(value: Any, name: str) -> list[Message]:
     """The messages of a column: a list of mappings, one message alone, or the JSON of either.
 
-    ``from`` and ``value`` count as ``role`` and ``content``; keys that are None are left out.
+    ``from`` and ``value`` count as ``role`` and ``content``, but the roles are ours; keys that are None are left out.
     """
     value = _json_of(value, (list, dict), [])
     if isinstance(value, Mapping):
         value = [value]
     if not isinstance(value, Sequence) or not value:
         raise UsageError(f"{name}={value!r:.60} is no list of messages.")
-    return [_message(one, name) for one in value]
+    return [_message(one, f"{name}[{place}]") for place, one in enumerate(value)]
 
 
 def read_tools(value: Any) -> list[dict[str, Any]] | None:
@@ -177,16 +203,19 @@ def without_holes(value: Any) -> Any:
     return value
 
 
-def _message(value: Any, name: str) -> Message:
+def _message(value: Any, place: str) -> Message:
     if not isinstance(value, Mapping):
-        raise UsageError(f"{name} has {value!r:.60}, which is no message: a message is a mapping.")
+        check_message(value, place)
     message = dict(value)
+    if message.get("from") in SHAREGPT_ROLES:
+        raise UsageError(
+            f"{place} is from {message['from']!r}. {role_remedy(str(message['from']))}"
+        )
     for theirs, ours in (("from", "role"), ("value", "content")):
         if theirs in message:
             message[ours] = message.pop(theirs)
-    if not isinstance(message.get("role"), str):
-        raise UsageError(f"{name} has the message {value!r:.60} without a role.")
     message = {k: v for k, v in message.items() if v is not None or k not in _HOLE_KEYS}
+    check_message(message, place)
     return cast(Message, {"content": None, **message})
 
 

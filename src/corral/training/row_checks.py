@@ -4,17 +4,20 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from corral.chat.messages import messages_of
 from corral.env import EnvironmentKind
 from corral.errors import UsageError
 from corral.training.picture_table import COLUMNS, PictureTable
-from corral.training.tasks import messages_of
 
 logger = logging.getLogger(__name__)
 
 Kinds = Mapping[str | None, EnvironmentKind]
 """Environments by the name in the column ``environment``; under None the one of every row."""
 
-_LIKELY_PROMPTS = ("question", "problem", "instruction", "query", "prompts", "messages", "input")
+_LIKELY_PROMPTS = (
+    *("question", "problem", "instruction", "query", "prompts", "messages", "conversations"),
+    "input",
+)
 """Columns that hold prompts in data made for other purposes."""
 
 
@@ -27,7 +30,7 @@ def check_rows(rows: Sequence[Any], kinds: Kinds, *, name: str = "train_dataset"
     check = RowCheck(kinds, name=name, has_prompts=any(map(_has_prompt, rows)), hidden=hidden)
     for index, row in enumerate(rows):
         check(row, index)
-    likely = next((column for column in _LIKELY_PROMPTS if rows and column in rows[0]), None)
+    likely = _likely_prompt(rows[0]) if rows else None
     if kinds and likely and not check.has_prompts:
         logger.warning(
             "No row of %s has a `prompt`, so conversations begin with what reset() returns; `%s` "
@@ -84,11 +87,13 @@ class RowCheck:
         if not self._kinds and "prompt" not in row:
             raise UsageError(
                 f"{place} has no `prompt` (its columns: {', '.join(map(str, row)) or 'none'}), and "
-                "there is no environment that could bring one. Add the column."
+                f"there is no environment that could bring one. {_how_to_add_prompts(row)}"
             )
         # Of several environments, one may bring its own prompts.
         if None in self._kinds and self.has_prompts and "prompt" not in row:
-            raise UsageError(f"{place} has no `prompt`, which other rows have. Add it.")
+            raise UsageError(
+                f"{place} has no `prompt`, which other rows have. {_how_to_add_prompts(row)}"
+            )
         is_missing = prompt is None and "prompt" in row and (self.has_prompts or not self._kinds)
         if is_missing or (isinstance(prompt, str | list | tuple) and not prompt):
             where = 'reset() brings the task, [{"role": "user", "content": ""}]'
@@ -124,3 +129,17 @@ class RowCheck:
 
 def _has_prompt(row: Any) -> bool:
     return isinstance(row, Mapping) and row.get("prompt") is not None
+
+
+def _likely_prompt(row: Mapping[str, Any]) -> str | None:
+    return next((column for column in _LIKELY_PROMPTS if column in row), None)
+
+
+def _how_to_add_prompts(row: Mapping[str, Any]) -> str:
+    likely = _likely_prompt(row)
+    if likely is None:
+        return "Add the column."
+    return (
+        f"If `{likely}` is it, rename it: "
+        f'[{{**row, "prompt": row[{likely!r}]}} for row in rows].'
+    )

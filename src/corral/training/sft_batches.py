@@ -216,8 +216,7 @@ def blocks_of(
     if isinstance(listed, PictureTable):
         check_images(encoder.images, args, what=name)
         return BlocksOnDemand(listed, encoder, args, tally)
-    has_images = [encoder.has_images(row, index) for index, row in enumerate(listed)]
-    if any(has_images):
+    if any(shape.has_images for shape in encoder.shapes(listed, name)):
         return BlocksOnDemand(listed, encoder, args, tally)
     source = BlockSource(listed, encoder, args, packing=packing, name=name, tally=tally)
     blocks = list(source)

@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 
+from corral.chat.messages import messages_of
 from corral.errors import UsageError, WrongTypeError
-from corral.records import Message, Task
+from corral.records import Task
 from corral.rollout.seeds import derive
 from corral.training.image_columns import images_of, with_images
 from corral.training.picture_table import PictureTable
@@ -83,35 +84,6 @@ def task_from_row(row: Mapping[str, Any], *, index: int, seed: int) -> Task:
         environment=environment if isinstance(environment, str) else None,
         seed=seed,
     )
-
-
-def messages_of(prompt: object) -> list[Message]:
-    """A conversation from what a data row has under ``prompt``: messages, text or nothing."""
-    if prompt is None:
-        return [{"role": "user", "content": ""}]
-    if isinstance(prompt, str):
-        return [{"role": "user", "content": prompt}]
-    if isinstance(prompt, Sequence) and all(isinstance(message, Mapping) for message in prompt):
-        for place, message in enumerate(prompt):
-            _check_message(message, place)  # type: ignore[arg-type]
-        return [dict(message) for message in prompt]  # type: ignore[misc]
-    raise UsageError(
-        f"prompt={prompt!r:.80}: give text, or a list of messages such as "
-        '[{"role": "user", "content": "Play."}].'
-    )
-
-
-def _check_message(message: Mapping[str, Any], place: int) -> None:
-    role, content = message.get("role"), message.get("content")
-    if not isinstance(role, str):
-        raise UsageError(
-            f"prompt[{place}] is {dict(message)!r:.80}: a message needs a `role`, such as "
-            '{"role": "user", "content": "Play."}.'
-        )
-    if content is not None and not isinstance(content, str | list):
-        raise UsageError(
-            f"prompt[{place}] has content={content!r:.80}: give text, or a list of content blocks."
-        )
 
 
 def rows_of(dataset: object, *, name: str = "train_dataset") -> Sequence[Any]:

@@ -39,6 +39,7 @@ from corral.training.models import chat_format, whole_renderer
 from corral.training.raw_rows import RowShape, read_row
 from corral.training.sft_config import SFTConfig
 from corral.training.sft_images import check_images, check_placeholders
+from corral.training.unlisted_calls import UnlistedCalls
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +97,7 @@ class RowEncoder:
     tokenizer: Any = field(init=False)
     images: ImageReader | None = field(init=False)
     """What reads images; None for a model that reads text only."""
+    unlisted_calls: UnlistedCalls = field(default_factory=UnlistedCalls)
     _formats: dict[str, ChatFormat] = field(default_factory=dict[str, ChatFormat])
     _renderers: dict[str, Renderer] = field(default_factory=dict[str, Renderer])
     _templates: list[str | None] = field(default_factory=list[str | None])
@@ -114,19 +116,25 @@ class RowEncoder:
             UsageError: The row has no known shape, or an option asks for what it has not.
         """
         with _row(index):
-            encoded = self._encode(self._read(row))
+            shape = self._read(row)
+            self.unlisted_calls.look_at({index: shape}, "train_dataset")
+            encoded = self._encode(shape)
             if self.images is not None:
                 check_placeholders(encoded.ids, encoded.images, self.images)
             return encoded
 
-    def has_images(self, row: Mapping[str, Any], index: int = 0) -> bool:
-        """Whether a row has pictures; they are not opened.
+    def shapes(self, rows: Sequence[Mapping[str, Any]], name: str) -> list[RowShape]:
+        """What all rows say; their pictures are not opened.
 
         Raises:
             UsageError: As ``encode``, for what can be seen without them.
         """
-        with _row(index):
-            return self._read(row).has_images
+        shapes: list[RowShape] = []
+        for index, row in enumerate(rows):
+            with _row(index):
+                shapes.append(self._read(row))
+        self.unlisted_calls.look_at(dict(enumerate(shapes)), name)
+        return shapes
 
     def _read(self, row: Mapping[str, Any]) -> RowShape:
         shape = read_row(self._formatted(row), self.args.dataset_text_field)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from corral.chat.messages import messages_of
 from corral.chat.observation import merge_observation
 from corral.env import (
     EnvironmentKind,
@@ -230,11 +231,7 @@ async def _take_turns(
 
 def opening(row: Row, observation: Any) -> list[Message]:
     """What a player reads first: the prompt, with what ``reset`` returned added to its end."""
-    prompt = row.get("prompt", "")
-    asked: list[Message] = (
-        [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    )
-    return merge_observation(asked, observation)
+    return merge_observation(messages_of(row.get("prompt")), observation)
 
 
 def _spoken(action: PolicyAction, *, with_thoughts: bool) -> Message:

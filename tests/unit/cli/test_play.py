@@ -256,3 +256,70 @@ def test_a_run_folder_is_no_world(corral, tmp_path, environment: str, command: s
     ran = corral("play", "runs/my run")
     assert ran.code == 2
     assert f"runs/my run is a run folder, not a world. Its model plays with: {command}" in ran.err
+
+
+TALKATIVE = '''
+print("imported")
+
+
+class Talkative:
+    """Prints."""
+
+    def __init__(self):
+        print("made")
+
+    def reset(self, **row):
+        print("reset")
+
+    def say(self) -> str:
+        """Say something."""
+        print("said")
+        self.done = True
+        return "Something."
+
+    def get_reward(self) -> float:
+        print("scored")
+        return 1.0
+'''
+
+
+@pytest.mark.parametrize("command", [["play", "--policy", "random"], ["check"]])
+def test_what_an_environment_prints_is_not_among_the_json(corral, tmp_path, command):
+    (tmp_path / "talkative.py").write_text(TALKATIVE)
+    name, *options = command
+    ran = corral(name, "talkative.py:Talkative", *options, "--json")
+    (line,) = ran.objects()
+    assert {"imported", "made", "reset"} <= set(ran.err.split())
+    assert "checks" in line or line["reward"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"prompt": None, "start": 2}, "--dataset[1]: prompt is None. Give text or messages"),
+        ({"prompt": 5, "start": 2}, "--dataset[1]: prompt=5: give text, or a list"),
+        (
+            {"prompt": [{"role": "user"}], "start": 2},
+            "--dataset[1]: prompt[0] of role 'user' has no `content`",
+        ),
+        ({"prompt": "Add."}, "--dataset[1]: Sum.reset needs 'start'"),
+        ({"start": 2}, "--dataset[1] has no `prompt`, which other rows have."),
+    ],
+)
+@pytest.mark.parametrize("player", [["--policy", "random"], []])
+def test_rows_are_checked_as_training_checks_them(corral, tmp_path, row, message, player):
+    (tmp_path / "sums.py").write_text(SUM)
+    rows = [{"prompt": "Add.", "start": 1}, row]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    ran = corral("play", "sums.py:Sum", *player, "--dataset", "rows.jsonl", "--seed", "1")
+    assert ran.code == 2
+    assert message in ran.err
+
+
+def test_where_no_row_has_a_prompt_reset_brings_it(corral, tmp_path):
+    (tmp_path / "sums.py").write_text(SUM)
+    (tmp_path / "rows.jsonl").write_text('{"prompt": null, "start": 7}\n')
+    options = ("--policy", "random", "--dataset", "rows.jsonl")
+    ran = corral("play", "sums.py:Sum", *options)
+    assert ran.code == 0
+    assert " Start at 7." in ran.err.splitlines()

@@ -6,6 +6,7 @@ import pytest
 
 from corral import SFTConfig
 from corral.errors import UsageError
+from corral.training.sft_batches import blocks_of
 from corral.training.token_rows import IGNORED, RowEncoder, TokenRow
 from support.adder import TOOLS
 from support.tiny_models import tiny_model, tiny_tokenizer
@@ -199,8 +200,37 @@ def test_tools_that_the_template_has_no_place_for_are_written_by_ours() -> None:
         ({"prompt": "Hi", "completion": [assistant("Ho")]}, {}, "must both be text, or both lists"),
         ({"messages": []}, {}, r"messages=\[\] is no list of messages"),
         ({"messages": "Hi"}, {}, "'Hi' is no JSON"),
-        ({"messages": ["Hi"]}, {}, "'Hi', which is no message"),
-        ({"messages": [{"content": "Hi"}]}, {}, "without a role"),
+        ({"messages": ["Hi"]}, {}, r"Row 0: messages\[0\] is 'Hi': a message is a mapping"),
+        ({"messages": [{"content": "Hi"}]}, {}, r"messages\[0\] is .* needs a `role`"),
+        (
+            {"messages": [user("Hi"), {"role": "assistant"}]},
+            {},
+            r"Row 0: messages\[1\] of role 'assistant' has no `content` \(its keys: role\)",
+        ),
+        (
+            {"prompt": [user("Hi")], "completion": [assistant(None, tool_calls=[])]},
+            {},
+            r"completion\[0\] of role 'assistant' has no `content`",
+        ),
+        (
+            {"messages": [user("Hi"), assistant(None, tool_calls="add(1, 2)")]},
+            {},
+            r"messages\[1\] has tool_calls='add\(1, 2\)': give a list of calls such as",
+        ),
+        (
+            {"conversations": [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]},
+            {},
+            r'"human": "user", "gpt": "assistant"',
+        ),
+        ({"messages": None}, {}, r"Row 0: messages is null, .* Leave such rows out: \[row for row"),
+        ({"prompt": "Hi", "completion": None}, {}, "completion is null, so there is nothing"),
+        ({"prompt": None, "completion": None}, {}, "prompt, completion are null"),
+        ({"prompt": "Hi"}, {}, "Rows with a prompt alone are for GRPO"),
+        (
+            {"instruction": "Add.", "input": "1 2", "output": "3"},
+            {},
+            r"These are Alpaca's columns; as messages: .*row\[\"instruction\"\] \+",
+        ),
         ({"text": 3}, {}, "text=3 is no text"),
         ({"input_ids": [1], "labels": [1, 2]}, {}, "labels must be as many as input_ids"),
     ],
@@ -210,3 +240,103 @@ def test_what_cannot_be_learned_from_is_told(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         encode(row, **options)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        assistant("Ho", name="Ann"),
+        assistant(None, reasoning_content="Hm."),
+        assistant(None, tool_calls=[call({"a": 1, "b": 2})]),
+        assistant(None, tool_calls=[{"name": "add", "arguments": '{"a": 1}'}]),
+        assistant("", tool_calls=[]),
+        assistant("Ho", tool_calls=None),
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+        {"role": "tool", "name": "add", "content": "3", "tool_call_id": "call00000"},
+        {"role": "system", "content": "Be brief."},
+    ],
+)
+def test_messages_that_say_something_are_learned_from(message: dict[str, Any]) -> None:
+    assert encode({"messages": [message, user("Hi")]}).trained_tokens()
+
+
+def test_a_role_that_the_template_writes_is_learned_from() -> None:
+    template = (
+        "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    )
+    tokenizer = byte_level_tokenizer(chat_template=template)
+    row = {"messages": [{"role": "developer", "content": "Be brief."}, user("Hi")]}
+    assert "<|im_start|>developer\nBe brief." in text(encode(row, tokenizer), tokenizer)
+
+
+FOUR_ROLES = (
+    "{% for m in messages %}{% if m.role in ['system', 'user', 'assistant', 'tool'] %}"
+    "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+"""A template that leaves other messages out."""
+
+
+@pytest.mark.parametrize("options", [{}, {"assistant_only_loss": True}])
+@pytest.mark.parametrize(
+    ("talk", "words"),
+    [
+        (
+            [{"role": "observer", "content": "Hi"}, user("Hi"), assistant("Ho")],
+            r"Row 0: The chat template leaves out messages of role 'observer' \(here message 0\)",
+        ),
+        (
+            [user("Hi"), assistant("Ho"), {"role": "observer", "content": "Hm."}, assistant("Ha")],
+            r"of role 'observer', where it is not the first message \(here message 2\)",
+        ),
+        (
+            [{"role": "developer", "content": "Be brief."}, user("Hi"), assistant("Ho")],
+            r"role 'developer' .*Call it 'system', or use a template that has it\.",
+        ),
+    ],
+)
+def test_a_message_that_leaves_no_trace_is_an_error(
+    talk: list[Any], words: str, options: dict[str, Any]
+) -> None:
+    tokenizer = byte_level_tokenizer(chat_template=FOUR_ROLES)
+    with pytest.raises(UsageError, match=words):
+        encode({"messages": talk}, tokenizer, **options)
+
+
+def test_alpaca_rows_become_messages_by_the_line_that_the_error_names() -> None:
+    rows = [{"instruction": "Add.", "input": "1 2", "output": "3"}]
+    with pytest.raises(UsageError) as raised:
+        encode(rows[0])
+    line = str(raised.value).partition("as messages: ")[2].removesuffix(".")
+    (row,) = eval(line, {"rows": rows})
+    assert row == {"prompt": [user("Add.\n1 2")], "completion": [assistant("3")]}
+    assert "3" in learned(encode(row))
+
+
+def test_sharegpt_messages_become_messages_by_the_line_that_the_error_names() -> None:
+    conversation = [{"from": "human", "value": "Hi"}, {"from": "gpt", "value": "Ho"}]
+    with pytest.raises(UsageError) as raised:
+        encode({"conversations": conversation})
+    line = str(raised.value).partition("as messages: ")[2].removesuffix(".")
+    assert eval(line, {"conversation": conversation}) == [user("Hi"), assistant("Ho")]
+
+
+def test_calls_of_tools_that_are_not_listed_are_told_once_with_the_first_row(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    args = SFTConfig()
+    other = [{"type": "function", "function": {"name": "sum", "description": "", "parameters": {}}}]
+    rows = [TALK, {**TALK, "tools": other}, {"messages": [user("Hi")]}, {**TALK, "tools": None}]
+    encoder = RowEncoder(TOKENIZER, MODEL, args)
+    blocks_of(rows, encoder, args, packing=False, name="train_dataset")
+    told = [record.getMessage() for record in caplog.records]
+    assert [line.partition(".")[0] for line in told] == [
+        "train_dataset[1] calls the tool 'add' and lists 'sum' (2 of 4 rows do the like)"
+    ]
+    caplog.clear()
+    streamed = RowEncoder(TOKENIZER, MODEL, args)
+    streamed.encode(TALK, 0)
+    streamed.encode(rows[3], 7)
+    streamed.encode(rows[3], 8)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith("train_dataset[7] calls the tool 'add' and lists none.")
