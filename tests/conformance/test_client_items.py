@@ -107,6 +107,7 @@ async def test_item_25_sends_only_allowed_keys() -> None:
     assert frames[1:3] == [{"type": "reset", "data": {"seed": 3}}, {"type": "step", "data": HI}]
 
 
+@pytest.mark.report("P094")
 @pytest.mark.parametrize("reward", [None, True, 3, 0.5])
 async def test_item_26_rewards_and_metadata_of_every_kind(reward: Any) -> None:
     answers = [
@@ -191,6 +192,7 @@ async def test_item_29_pings_are_answered_and_its_own_can_be_switched_off() -> N
     assert pongs == [True]
 
 
+@pytest.mark.report("P109")
 async def test_item_29_a_peer_that_answers_no_ping_is_lost(official: ServerProcess) -> None:
     proxy = ChaosProxy(
         upstream=official.url.replace("http", "ws", 1), plan=Plan(seed=1, half_open=1.0)

@@ -30,6 +30,7 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return value.value if isinstance(value, enum.Enum) else value
 
 
+@pytest.mark.report("P166")
 @pytest.mark.contract(2)
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)
 def test_every_setting_of_trl_is_a_field_or_has_a_reason_why_not(

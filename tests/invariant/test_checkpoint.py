@@ -65,6 +65,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         assert torch.equal(saved["state"][0][name], tensor)
 
 
+@pytest.mark.report("P174")
 def test_only_what_is_trained_is_saved_and_no_pickle(tmp_path: Path) -> None:
     path = save(tmp_path, 1)
     assert sorted(file.name for file in path.iterdir()) == [
@@ -121,6 +122,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, moment: int, *, is_torn: bool) -> C
     return lambda: next(done)
 
 
+@pytest.mark.report("P169")
 @pytest.mark.parametrize("is_torn", [False, True])
 @pytest.mark.parametrize("moment", range(25))
 def test_a_kill_at_any_moment_leaves_a_checkpoint_that_loads(
@@ -156,6 +158,7 @@ def test_the_moments_reach_beyond_a_whole_save(tmp_path: Path) -> None:
         assert 10 < moments() <= 25
 
 
+@pytest.mark.report("P173")
 def test_a_folder_that_is_no_checkpoint_is_passed_over(tmp_path: Path) -> None:
     save(tmp_path, 1)
     (tmp_path / "checkpoint-2").mkdir()

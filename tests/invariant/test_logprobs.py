@@ -147,6 +147,7 @@ def test_a_token_that_the_model_rules_out_spoils_nothing(monkeypatch, kept_bytes
     torch.testing.assert_close(got, _gradients(model, (chosen + entropies)[trained].sum()))
 
 
+@pytest.mark.report("P147")
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "doubling"])
 def test_known_families_get_logits_in_chunks(name):
     head = find_output_head(_model(name), torch.tensor([[1, 2, 3, 4, 5]]))
@@ -175,6 +176,7 @@ class _WidestLogits(TorchDispatchMode):
         return result
 
 
+@pytest.mark.report("P147")
 @pytest.mark.parametrize("packing", [False, True])
 def test_logits_are_never_wider_than_a_chunk(packing):
     model, samples = _model("llama"), random_samples([19, 17, 11])

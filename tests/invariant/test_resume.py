@@ -149,6 +149,7 @@ def check_there_is_something_to_compare(run: RunFolder) -> None:
     assert all(metrics["episodes/turns"] > 1.5 for _, metrics in lines)
 
 
+@pytest.mark.report("P167")
 @pytest.mark.timeout(600)
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()

@@ -30,6 +30,7 @@ async def test_turns_are_the_same_with_and_without_kept_caches(name: str) -> Non
     assert kept.stats().prefill_tokens < fresh.stats().prefill_tokens / 2
 
 
+@pytest.mark.report("P143")
 async def test_a_later_turn_prefills_only_its_new_tokens() -> None:
     engine = TorchEngine(build_model())
     prompt = random_prompts([20])[0]
@@ -85,7 +86,7 @@ async def test_groups_larger_than_the_batch_still_share_their_prompt() -> None:
     assert engine.stats().prefill_tokens < 2 * 40
 
 
-@pytest.mark.report("P068")
+@pytest.mark.report("P068", "P158")
 async def test_new_weights_drop_all_caches_and_mark_the_samples() -> None:
     model = build_model()
     engine = TorchEngine(model)

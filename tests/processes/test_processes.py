@@ -17,7 +17,7 @@ def run(out: Path, processes: int) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.report("P047", "P059")
+@pytest.mark.report("P047", "P059", "P154", "P178")
 def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
     alone, together = run(tmp_path / "alone.pt", 1), run(tmp_path / "together.pt", 2)
     assert list(alone) == list(together)
@@ -32,6 +32,7 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
     assert together["grpo"]["odd"] == 1.0
 
 
+@pytest.mark.report("P137")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("what", "own", "told"),

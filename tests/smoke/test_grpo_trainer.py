@@ -189,6 +189,7 @@ def test_a_saved_model_loads_with_its_template(tmp_path: Path) -> None:
     made.end()
 
 
+@pytest.mark.report("P114")
 @pytest.mark.contract(34)
 def test_several_environments_each_play_their_own_rows(tmp_path: Path, model_folder: Path) -> None:
     rows = [
@@ -232,6 +233,7 @@ def test_neither_tools_nor_environment(tmp_path: Path, model_folder: Path) -> No
     assert learned(trainer(tmp_path, str(model_folder), environment_factory=None)).abs().max() > 0
 
 
+@pytest.mark.report("P197")
 @pytest.mark.contract(11)
 def test_an_environment_brings_the_task_where_there_is_no_data(
     tmp_path: Path, model_folder: Path

@@ -43,6 +43,7 @@ def served(demo: Path):
         yield url
 
 
+@pytest.mark.report("P194")
 def test_its_tests_pass_with_the_command_of_the_readme(demo: Path):
     _, test = commands(demo)
     ran = subprocess.run(
@@ -52,6 +53,7 @@ def test_its_tests_pass_with_the_command_of_the_readme(demo: Path):
     assert "Ran 5 tests" in ran.stderr
 
 
+@pytest.mark.report("P194")
 def test_the_official_validator_passes_the_package(demo: Path):
     ran = subprocess.run(
         ["openenv", "validate", ".", "--skip-build", "--json"],

@@ -87,6 +87,7 @@ def test_a_fresh_start_puts_an_earlier_run_aside(tmp_path: Path, caplog):
     assert "resume_from_checkpoint=True" in caplog.text
 
 
+@pytest.mark.report("P173")
 def test_a_copy_beside_the_checkpoints_is_none_of_them(tmp_path: Path):
     for name in ("checkpoint-1", "checkpoint-1-best"):
         (tmp_path / name).mkdir()
@@ -166,6 +167,7 @@ def test_numbers_that_would_train_nothing_are_refused(wrong: dict[str, float]):
         GRPOConfig(**wrong)
 
 
+@pytest.mark.report("P168")
 def test_a_run_that_ended_within_a_generation_goes_on_with_the_next(tmp_path: Path):
     played: list[int] = []
 

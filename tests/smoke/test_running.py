@@ -142,6 +142,7 @@ def test_evaluation_reports_what_training_reports(tmp_path: Path) -> None:
     assert lines[0].metrics["eval_reward"] == found["eval_reward"]
 
 
+@pytest.mark.report("P162")
 def test_each_row_is_evaluated_as_often_as_asked(tmp_path: Path) -> None:
     seen: list[int] = []
 
@@ -456,6 +457,7 @@ def test_without_being_asked_completions_are_not_written(tmp_path: Path) -> None
     assert not (tmp_path / "completions").exists()
 
 
+@pytest.mark.report("P184")
 def test_a_table_that_cannot_be_written_does_not_end_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_stream_in_order_teaches_what_its_rows_teach(tmp_path: Path) -> None:
     assert (read.state.epoch, read.state.max_steps) == (1.0, 4)
 
 
+@pytest.mark.report("P167")
 @pytest.mark.contract(42)
 @pytest.mark.parametrize("passes", [1, 2])
 def test_a_resumed_run_leaves_out_the_rows_that_were_played(tmp_path: Path, passes: int) -> None:

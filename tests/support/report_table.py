@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from support.proof_table import Proof, ProofTable, count_of_tests
 from support.report_items import SECTIONS, Report
+from support.report_items_around import SECTIONS_AROUND
 
 
 def _summary(tests: Mapping[str, Sequence[Proof]]) -> str:
@@ -28,7 +29,7 @@ def _cells(key: str, item: Report, links: str) -> list[str]:
 REPORTS = ProofTable[Report](
     page="docs/field-reports.md",
     marker="report",
-    sections=SECTIONS,
+    sections=(*SECTIONS, *SECTIONS_AROUND),
     columns=["", "what went wrong elsewhere", "shown by", "how"],
     cells=_cells,
     summary=_summary,

@@ -102,6 +102,7 @@ def test_list_and_play_work_in_the_base_install(base_install: dict):
     assert runs["--version"][1] == f"corral {corral.__version__}\n"
 
 
+@pytest.mark.report("P187")
 def test_importing_the_library_leaves_logging_alone(base_install: dict):
     assert base_install["has_same_handlers"]
 

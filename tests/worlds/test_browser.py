@@ -51,6 +51,7 @@ async def strange() -> AsyncIterator[Any]:
     await env.close()
 
 
+@pytest.mark.report("P113")
 def test_twenty_episodes_six_at_a_time_leave_no_process_and_no_port():
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(TESTS)]))
     run = subprocess.run(

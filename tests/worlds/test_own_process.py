@@ -62,6 +62,7 @@ async def played(factory: Any) -> list[Any]:
     return told
 
 
+@pytest.mark.report("P211")
 def test_a_process_starts_with_reset_and_ends_with_close_with_all_that_it_started():
     world = OwnProcess(Handful)()
     before = set(descendants(os.getpid()))
@@ -206,6 +207,7 @@ time.sleep({sleep_s})
 """
 
 
+@pytest.mark.report("P113")
 @pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "ends"])
 def test_nothing_is_left_when_the_starter_is_not(is_killed: bool):
     tests = Path(__file__).resolve().parents[1]

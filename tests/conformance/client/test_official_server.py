@@ -79,12 +79,14 @@ def test_hooks_of_a_subclass_and_blocking_calls_without_a_loop(counter: str):
         env.close()
 
 
+@pytest.mark.report("P092")
 async def test_blocking_calls_inside_a_running_loop(counter: str):
     with CounterEnv(counter).sync() as env:
         assert env.reset(start=5).observation.count == 5
         assert env.step(CountAction(text="x")).observation.count == 6
 
 
+@pytest.mark.report("P092")
 def test_one_client_from_one_event_loop_after_another(counter: str):
     env = EnvClient(counter)
 
@@ -96,6 +98,7 @@ def test_one_client_from_one_event_loop_after_another(counter: str):
     env.close()
 
 
+@pytest.mark.report("P092")
 def test_one_client_from_several_threads_never_mixes_answers(counter: str):
     env = EnvClient(counter).sync()
     env.reset()
@@ -141,6 +144,7 @@ async def test_errors_have_code_message_and_list_and_leave_the_session(counter: 
         assert (await env.step({"text": "y"})).observation["count"] == 1
 
 
+@pytest.mark.report("P086")
 async def test_a_late_answer_reaches_nobody(counter: str):
     async with EnvClient(counter) as env:
         await env.reset()
@@ -231,6 +235,7 @@ async def test_a_restarted_server_is_a_lost_session_until_reset():
     await env.close()
 
 
+@pytest.mark.report("P087")
 async def test_a_reset_on_a_dead_socket_reconnects():
     port = free_port()
     with official("counter", port=port) as url:
@@ -241,6 +246,7 @@ async def test_a_reset_on_a_dead_socket_reconnects():
     await env.close()
 
 
+@pytest.mark.report("P112")
 async def test_local_servers_are_reached_without_the_proxy(
     counter: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -51,6 +51,7 @@ def test_what_is_no_base_url_is_refused_with_a_remedy(base_url: str):
         address_of(base_url)
 
 
+@pytest.mark.report("P216")
 @pytest.mark.parametrize(
     ("host", "is_local"),
     [
@@ -75,6 +76,7 @@ def test_loopback_is_told_by_the_whole_name(host: str, is_local: bool):
     assert is_loopback(host) is is_local
 
 
+@pytest.mark.report("P216")
 def test_userinfo_does_not_make_a_host_local():
     assert not address_of("http://localhost:80@evil.com").is_local
     assert "secret" not in str(address_of("http://me:secret@evil.com"))

@@ -117,6 +117,7 @@ async def test_every_episode_is_the_undisturbed_one(name: str, tally: str):
     assert sum(chaos.struck.values()) > 0
 
 
+@pytest.mark.report("P088")
 @pytest.mark.stress
 async def test_no_slot_is_left_behind(tally: str):
     async with ChaosProxy(tally, Chaos(cut=0.02, duplicate=0.1)) as url:

@@ -67,6 +67,7 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.report("P111")
 def test_a_server_is_ready_only_when_health_says_so_and_gone_after_stop(tmp_path: Path):
     launcher = LocalProcess(command(tmp_path / "pids", ready_after=0.7))
     started = time.monotonic()
@@ -98,6 +99,7 @@ def test_a_command_that_is_not_there_leaves_no_folder(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.report("P097")
 def test_a_server_that_never_gets_ready_leaves_nothing(tmp_path: Path):
     launcher = LocalProcess(command(tmp_path / "pids", ready_after=600), ready_timeout_s=2)
     with pytest.raises(LaunchError, match="hello from the server"):
@@ -105,6 +107,7 @@ def test_a_server_that_never_gets_ready_leaves_nothing(tmp_path: Path):
     assert_gone(tmp_path / "pids")
 
 
+@pytest.mark.report("P097")
 def test_a_command_that_ends_at_once_says_what_it_wrote():
     launcher = LocalProcess([sys.executable, "-c", "print('no such world'); raise SystemExit(3)"])
     with pytest.raises(LaunchError, match="no such world"):
@@ -124,6 +127,7 @@ print("started", flush=True)
 """
 
 
+@pytest.mark.report("P217")
 @pytest.mark.parametrize(
     ("how", "then", "ready_after"),
     [

@@ -4,6 +4,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from support.scripted_peer import Peer, ScriptedPeer
 
 AT_EXIT = """
@@ -29,6 +31,7 @@ print(sorted(heavy & set(sys.modules)))
 """
 
 
+@pytest.mark.report("P092")
 def test_a_client_works_in_an_exit_handler_and_frees_its_slot():
     async def handler(peer: Peer, _: int) -> None:
         await peer.hello()

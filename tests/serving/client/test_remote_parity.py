@@ -84,6 +84,7 @@ def test_tools_look_the_same_to_a_model(served: tuple[Any, RemoteEnvironment]):
     assert there.has_reward == here.has_reward
 
 
+@pytest.mark.report("P091")
 async def test_episodes_are_the_same(served: tuple[Any, RemoteEnvironment]):
     world, remote = served
     here, there = prepare(world.factory), prepare(remote)
@@ -143,6 +144,7 @@ async def brought(factory: Any) -> list[Any]:
     return told
 
 
+@pytest.mark.report("P089")
 async def test_more_episodes_than_slots_wait_for_their_turn(
     served: tuple[Any, RemoteEnvironment],
 ):

@@ -129,6 +129,7 @@ async def test_an_episode_whose_session_is_lost_is_played_again(
         assert server.connections == 3
 
 
+@pytest.mark.report("P087")
 async def test_an_episode_that_is_lost_again_and_again_has_no_reward(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ):

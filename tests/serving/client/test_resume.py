@@ -111,6 +111,7 @@ async def test_duplicates_and_old_answers_and_strangers_are_ignored():
             assert (await env.step({})).observation == {"text": "last"}
 
 
+@pytest.mark.report("P087", "P107")
 async def test_a_connection_cut_during_a_step_is_replaced_and_the_step_not_repeated():
     async def handler(peer: Peer, number: int) -> None:
         if number == 0:
@@ -131,6 +132,7 @@ async def test_a_connection_cut_during_a_step_is_replaced_and_the_step_not_repea
         assert ids(server) == [1, 2, 2]
 
 
+@pytest.mark.report("P108")
 async def test_an_idle_connection_is_replaced_before_anybody_asks():
     is_back = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -155,6 +157,7 @@ async def test_an_idle_connection_is_replaced_before_anybody_asks():
         assert ids(server) == [1, 2]
 
 
+@pytest.mark.report("P109")
 async def test_a_half_open_connection_is_found_and_replaced():
     async def handler(peer: Peer, number: int) -> None:
         if number == 0:
@@ -282,6 +285,7 @@ async def test_a_full_server_is_waited_for():
             assert (await env.reset()).observation == {"text": "reset"}
 
 
+@pytest.mark.report("P089")
 @pytest.mark.parametrize("gives_up", ["client", "server"])
 async def test_waiting_for_a_slot_ends_with_both_numbers(gives_up: str):
     async def handler(peer: Peer, _: int) -> None:
@@ -302,6 +306,7 @@ async def test_waiting_for_a_slot_ends_with_both_numbers(gives_up: str):
         await env.close()
 
 
+@pytest.mark.report("P086")
 async def test_an_answer_that_comes_too_late_ends_the_session():
     async def handler(peer: Peer, number: int) -> None:
         await peer.hello(session_id=f"s-{number}")

@@ -65,6 +65,7 @@ def test_a_space_gets_exactly_the_files_that_were_announced(hub: Hub, environmen
     assert plan["pushed"].endswith("/spaces/me/demo")
 
 
+@pytest.mark.report("P203")
 def test_a_refusal_of_the_hub_is_one_sentence_with_a_remedy(hub: Hub, environment_folder: Path):
     hub.refuses = True
     ran = push(hub, environment_folder, "--repo-id", "me/demo")
@@ -141,6 +142,7 @@ def test_a_version_stays_as_it_is_written(environment_folder: Path):
     assert read_manifest(environment_folder).version == "0.10"
 
 
+@pytest.mark.report("P203")
 def test_a_space_id_that_is_none_is_named(environment_folder: Path):
     arguments = ["push", str(environment_folder), "--repo-id", "a/b/c", "--dry-run"]
     result = CliRunner().invoke(app, arguments)

@@ -38,6 +38,7 @@ def test_this_machine_is_recognised(host: str):
     assert is_loopback(host)
 
 
+@pytest.mark.report("P216")
 @pytest.mark.parametrize("host", NOT_LOOPBACK)
 def test_what_only_looks_like_this_machine_is_not_it(host: str):
     assert not is_loopback(host)
@@ -53,6 +54,7 @@ def test_binding_to_this_machine_needs_no_token(host: str):
     check_bind(host, SecurityRules())
 
 
+@pytest.mark.report("P212")
 @pytest.mark.parametrize("host", [*NOT_LOOPBACK, "example.org"])
 def test_a_public_bind_without_a_token_is_refused_and_names_the_ways_out(host: str):
     with pytest.raises(UsageError, match=r"CORRAL_TOKEN.*127\.0\.0\.1.*CORRAL_ALLOW_PUBLIC"):
@@ -89,6 +91,7 @@ def test_without_a_token_only_names_of_this_machine_are_served(header, is_allowe
     assert is_host_allowed(SecurityRules(), header) is is_allowed
 
 
+@pytest.mark.report("P219")
 def test_with_a_token_any_name_is_served_unless_names_are_listed():
     assert is_host_allowed(SecurityRules(token=TOKEN), "tunnel.example.net")
     listed = SecurityRules(token=TOKEN, allowed_hosts=("env.example.org",))

@@ -41,6 +41,7 @@ async def test_both_clients_play_with_the_token_and_neither_without():
         assert app.state.sessions.slots.active_sessions == 0
 
 
+@pytest.mark.report("P212")
 def test_a_public_server_without_a_token_does_not_start():
     ran = subprocess.run(
         [*COMMAND, "echo", "--host", "0.0.0.0", "--port", "0"],
@@ -54,6 +55,7 @@ def test_a_public_server_without_a_token_does_not_start():
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.report("P214")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads what other processes can see")
 def test_the_token_is_neither_in_the_command_nor_in_what_the_server_writes():
     port = free_port()

@@ -34,6 +34,7 @@ async def test_the_server_greets_with_its_limits() -> None:
         assert hello["data"].items() >= expected.items()
 
 
+@pytest.mark.report("P107")
 async def test_a_repeated_request_is_answered_and_not_executed() -> None:
     async with served(_app()) as address, peer(address, is_extended=True) as client:
         await client.read()
@@ -111,6 +112,7 @@ async def test_nobody_attaches_without_the_token(token) -> None:
         assert _count(await owner.ask("step", {}, id=1)) == 1
 
 
+@pytest.mark.report("P088")
 async def test_a_lease_ends_and_frees_the_slot() -> None:
     Awkward.closed.clear()
     app = _app(lease_s=0.2)

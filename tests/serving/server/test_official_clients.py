@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from openenv import GenericEnvClient
 from openenv.core.mcp_client import MCPToolClient
 
@@ -23,6 +24,7 @@ async def test_the_generic_client_plays_a_typed_world() -> None:
                 assert (await client.state())["episode_id"] == "e1"
 
 
+@pytest.mark.report("P091")
 async def test_the_synchronous_client_plays_too() -> None:
     async with served(create_app(Awkward, Do, Seen)) as address:
 

@@ -101,6 +101,7 @@ async def test_a_reward_that_is_no_number_is_an_error_that_names_it(value: str) 
         assert value in error["data"]["message"]
 
 
+@pytest.mark.report("P208")
 async def test_hidden_state_is_withheld_until_the_end() -> None:
     async with served(_app()) as address, peer(address) as client:
         await client.ask("reset", {})
@@ -109,6 +110,7 @@ async def test_hidden_state_is_withheld_until_the_end() -> None:
         assert (await client.ask("state"))["data"]["answer"] == "crane"
 
 
+@pytest.mark.report("P093")
 async def test_each_session_lives_in_its_own_thread_and_closes_there_once() -> None:
     Awkward.closed.clear()
     async with served(_app()) as address:
@@ -124,6 +126,7 @@ async def test_each_session_lives_in_its_own_thread_and_closes_there_once() -> N
         assert len(Awkward.closed) == 4
 
 
+@pytest.mark.report("P133")
 @each_kind_of_thread
 async def test_a_blocking_step_blocks_neither_health_nor_others(world: type[Awkward]) -> None:
     async with (
@@ -167,6 +170,7 @@ async def test_a_large_observation_and_a_large_action_pass() -> None:
         assert (await client.ask("step", {"value": "y" * 15_000_000}))["type"] == "observation"
 
 
+@pytest.mark.report("P088")
 async def test_an_idle_session_is_told_and_its_socket_closed() -> None:
     app = _app(idle_timeout_s=0.2, step_timeout_s=30.0)
     async with served(app) as address, peer(address) as client:

@@ -69,6 +69,7 @@ CHANGES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.report("P199")
 @pytest.mark.parametrize("changes", CHANGES)
 def test_what_is_dumped_loads_as_it_was(changes: dict[str, Any]):
     first = load({}, [], Everything)
@@ -79,6 +80,7 @@ def test_what_is_dumped_loads_as_it_was(changes: dict[str, Any]):
     assert repr(again.value) == repr(value)
 
 
+@pytest.mark.report("P199")
 def test_every_value_says_where_it_is_from():
     class Section(Strict):
         rate: float = 1e-6
@@ -109,6 +111,7 @@ def test_none_against_a_default_is_written_out():
     assert data["text_or_none"] == {"none": True}
 
 
+@pytest.mark.report("P213")
 def test_secrets_are_left_out():
     class Recipe(Strict):
         openai_api_key: SecretStr | None = None
@@ -136,6 +139,7 @@ def test_names_of_secrets(name: str):
     assert is_secret_name(name)
 
 
+@pytest.mark.report("P213")
 @pytest.mark.parametrize(
     "name",
     ["max_output_tokens", "eos_token", "pad_token", "tokens", "tokenizer", "secretary", "keys",

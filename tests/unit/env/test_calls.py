@@ -294,6 +294,7 @@ async def test_sync_methods_of_one_instance_run_in_order_one_at_a_time():
     assert bench.order == list(range(8))
 
 
+@pytest.mark.report("P132")
 async def test_a_sync_tool_of_256_episodes_sleeps_at_the_same_time():
     barrier = threading.Barrier(256)
 
@@ -307,6 +308,7 @@ async def test_a_sync_tool_of_256_episodes_sleeps_at_the_same_time():
     assert {result.content for result in results} == {"met"}
 
 
+@pytest.mark.report("P133")
 async def test_the_event_loop_goes_on_while_a_tool_blocks():
     release = threading.Event()
 
@@ -321,6 +323,7 @@ async def test_the_event_loop_goes_on_while_a_tool_blocks():
     assert (await call).content == "released"
 
 
+@pytest.mark.report("P132")
 @pytest.mark.contract(18)
 async def test_async_tools_wait_at_the_same_time():
     arrived = asyncio.Barrier(16)

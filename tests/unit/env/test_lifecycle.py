@@ -223,6 +223,7 @@ async def test_rewards_are_numbers_or_none(value: Any, reward: float | None):
     assert await call_get_reward(returning(value, member="get_reward")) == reward
 
 
+@pytest.mark.report("P206")
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e200, "1.0", [1.0], 10**400])
 async def test_a_reward_that_is_no_finite_number_is_a_fault(value: Any):
     with pytest.raises(EnvironmentFault, match=r"Made\.get_reward"):

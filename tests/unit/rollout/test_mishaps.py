@@ -24,7 +24,7 @@ class Speaks:
     ("shown", "error"),
     [({"board": []}, "Return the text to show the model"), ("long " * 2000, "context is 5000")],
 )
-@pytest.mark.report("P021")
+@pytest.mark.report("P021", "P136")
 async def test_a_prompt_that_cannot_be_played_costs_its_own_episode(
     table: Any, shown: Any, error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -36,6 +36,7 @@ async def test_a_prompt_that_cannot_be_played_costs_its_own_episode(
     assert "1 of 2 episodes leave their groups. The first, task 1, member 0" in caplog.text
 
 
+@pytest.mark.report("P102")
 async def test_the_reward_waits_for_the_call_that_time_interrupted(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

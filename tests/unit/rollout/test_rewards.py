@@ -142,6 +142,7 @@ async def test_a_function_named_like_an_environment_is_refused() -> None:
         await scored(Cat, played(episode(0, rewards={"Cat": 1.0})))
 
 
+@pytest.mark.report("P101")
 async def test_faults_are_not_shown_and_have_no_reward() -> None:
     def count(completions: list[Any]) -> list[float]:
         return [float(len(completions))] * len(completions)
@@ -221,6 +222,7 @@ async def test_an_error_in_a_function_is_one_sentence() -> None:
         await scored(broken)
 
 
+@pytest.mark.report("P133")
 async def test_a_slow_function_does_not_block_the_loop() -> None:
     def slow(**_: Any) -> list[float]:
         time.sleep(0.05)

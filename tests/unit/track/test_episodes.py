@@ -27,6 +27,7 @@ def test_an_episode_is_read_as_it_was_written(tmp_path: Path, make_episode):
     assert saved[0].episode.transcript.rows() == episodes[0].transcript.rows()
 
 
+@pytest.mark.report("P184")
 @pytest.mark.parametrize(
     "content",
     [

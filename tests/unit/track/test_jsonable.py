@@ -12,6 +12,7 @@ from corral.records import Outcome
 from corral.track.jsonable import as_number, dumps, to_jsonable
 
 
+@pytest.mark.report("P191")
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -49,6 +50,7 @@ def test_non_finite_numbers_survive_strict_json(make):
     assert [as_number(value) for value in read[1:]] == [math.inf, -math.inf]
 
 
+@pytest.mark.report("P186")
 def test_none_is_kept_and_never_becomes_a_number():
     assert json.loads(dumps({"reward": None})) == {"reward": None}
     assert as_number(None) is None
@@ -60,6 +62,7 @@ def test_a_structure_that_contains_itself_is_cut():
     assert "…" in json.loads(dumps(str(to_jsonable(loop))))
 
 
+@pytest.mark.report("P172")
 def test_lone_surrogates_and_line_separators_stay_on_one_ascii_line():
     line = dumps({"text": "a\u2028b\u0085c\x0bd\ud800 😀"})
     assert line.isascii()

@@ -28,6 +28,7 @@ def test_a_line_is_one_flat_object_of_stage_step_time_and_metrics(run: RunFolder
     }
 
 
+@pytest.mark.report("P191")
 @pytest.mark.parametrize("content", [None, b"", b'{"stage": "gr'])
 def test_missing_empty_and_half_written_files_have_no_lines(run: RunFolder, content: bytes | None):
     if content is not None:
@@ -54,6 +55,7 @@ def test_a_half_written_line_longer_than_a_block_is_removed(run: RunFolder):
     assert b"x" not in run.metrics_path.read_bytes()
 
 
+@pytest.mark.report("P172")
 def test_only_newlines_end_a_line(run: RunFolder):
     text = json.dumps(
         {"stage": "grpo", "step": 1, "time": 0, "metrics": {"a\u2028b\u0085\x1cc": 1}},

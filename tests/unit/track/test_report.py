@@ -41,7 +41,7 @@ def play(run: RunFolder, make_episode, **changes) -> None:
     run.write_episodes("grpo", 7, [make_episode(**changes)], advantages=[0.75])
 
 
-@pytest.mark.report("P044")
+@pytest.mark.report("P044", "P189")
 def test_the_page_shows_curves_tables_settings_and_samples(run: RunFolder, make_episode):
     play(run, make_episode)
     run.write_config("[grpo]\nsteps = 7                                   # --set\n")
@@ -77,6 +77,7 @@ def test_the_page_needs_no_network_and_runs_no_script(run: RunFolder, make_episo
     assert "default-src 'none'" in page
 
 
+@pytest.mark.report("P218")
 def test_nothing_a_run_says_becomes_html(tmp_path, make_episode):
     run = RunFolder(tmp_path / "<b>run").create()
     play(
@@ -192,6 +193,7 @@ def test_a_branch_is_announced_and_an_impossible_token_has_a_title():
     assert cells[2].text == "↳ branch after part 1"
 
 
+@pytest.mark.report("P184")
 @pytest.mark.parametrize(
     ("content", "text"),
     [
@@ -209,6 +211,7 @@ def test_characters_that_act_on_a_page_are_named():
     assert visible("a\x1b[31m\u202eb\tc\n\x00\ud800") == "a⟨001B⟩[31m⟨202E⟩b\tc\n⟨0000⟩⟨D800⟩"
 
 
+@pytest.mark.report("P186")
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, "–"), (0, "0"), (0.0, "0"), (1234567, "1,234,567"), (0.123456, "0.1235"),

@@ -2,6 +2,8 @@ import logging
 import subprocess
 import sys
 
+import pytest
+
 from corral.track import JsonlTracker, MemoryTracker, RunFolder, Tracker, combine
 
 
@@ -25,6 +27,7 @@ def test_metrics_reach_every_tracker(run: RunFolder):
     assert memory.values("loss", stage="grpo") == []
 
 
+@pytest.mark.report("P182")
 def test_a_broken_tracker_is_reported_once_and_stops_nothing(caplog):
     memory = MemoryTracker()
     with caplog.at_level(logging.WARNING), combine(Broken(), memory) as tracker:

@@ -35,6 +35,7 @@ def test_the_same_row_and_seed_are_the_same_episode(name: str):
         assert story(name, "random", row, seed) == story(name, "random", row, seed)
 
 
+@pytest.mark.report("P096")
 @EVERY_WORLD
 def test_a_reset_starts_anew(name: str):
     world = WORLDS[name]

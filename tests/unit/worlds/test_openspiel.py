@@ -14,6 +14,7 @@ from corral.worlds.play import play_episodes, play_scripted
 pyspiel = pytest.importorskip("pyspiel", reason="needs corral[openspiel]")
 
 
+@pytest.mark.report("P202")
 @pytest.mark.parametrize("seed", range(20))
 def test_the_native_catch_is_openspiels(seed: int):
     own, rng = Catch(), random.Random(seed)
@@ -157,6 +158,7 @@ def test_the_search_beats_a_random_player():
     assert "solver" not in find_world("openspiel:kuhn_poker").policies
 
 
+@pytest.mark.report("P202")
 def test_without_openspiel_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(__import__("sys").modules, "pyspiel", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'corral\[openspiel\]'"):

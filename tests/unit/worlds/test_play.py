@@ -186,6 +186,7 @@ def test_an_error_in_reset_is_an_environment_fault():
         demonstration(game)
 
 
+@pytest.mark.report("P101")
 def test_a_dead_line_is_an_infrastructure_fault_and_not_a_reward():
     game = play_scripted(teller_world(OfflineTeller), say("a"), {"prompt": ""}, 0)
     assert game.outcome is Outcome.INFRASTRUCTURE_FAULT
