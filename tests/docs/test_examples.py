@@ -95,12 +95,28 @@ def workplace(tmp_path: Path, monkeypatch, tiny_model: Path) -> Path:
         (tmp_path / f"{name}.yaml").write_text(block.text, encoding="utf-8")
     for block in of("jsonl"):
         (tmp_path / "talks.jsonl").write_text(block.text, encoding="utf-8")
+        (tmp_path / "held-out.jsonl").write_text(block.text, encoding="utf-8")
+    write_files_of_recipes(tmp_path, tiny_model)
     run = tmp_path / "runs" / "wordle-tiny"
     (run / "models").mkdir(parents=True)
     (run / "models" / "base").symlink_to(tiny_model)
     settings = corral("train", "wordle-tiny", "--dry-run").stdout
     (run / "config.toml").write_text(settings, encoding="utf-8")
     return tmp_path
+
+
+def write_files_of_recipes(folder: Path, model: Path) -> None:
+    """What the recipes of docs/recipes.md name beside the page's blocks."""
+    for block in of("python"):
+        name = block.text.partition("\n")[0].removeprefix("# ")
+        if name in ("game.py", "rewards.py"):
+            (folder / name).write_text(block.text, encoding="utf-8")
+    with (folder / "rewards.py").open("a", encoding="utf-8") as rewards:
+        rewards.write("\ndef scored_where_it_applies(environments, **kwargs):\n    return [None]\n")
+    shutil.copy(model / "chat_template.jinja", folder / "chat.jinja")
+    goal = {"prompt": "Reach 7.", "start": 3, "goal": 7}
+    for name, more in {"goals": {}, "held-out-goals": {}, "both": {"environment": "sums"}}.items():
+        (folder / f"{name}.jsonl").write_text(json.dumps(goal | more), encoding="utf-8")
 
 
 def corral(*arguments: str):
@@ -121,6 +137,7 @@ def test_every_replacement_is_needed():
     assert all(text in source for text in SHORTER)
 
 
+@pytest.mark.report("P193")
 @pytest.mark.parametrize("block", of("python"), ids=str)
 def test_a_python_block_runs(block: Block, workplace: Path, request: pytest.FixtureRequest):
     source = block.text
@@ -133,6 +150,7 @@ def test_a_python_block_runs(block: Block, workplace: Path, request: pytest.Fixt
     exec(compile(source, str(block), "exec"), {"__name__": "example"})
 
 
+@pytest.mark.report("P193")
 @pytest.mark.parametrize("block", of("sh"), ids=str)
 def test_a_shell_block_works(block: Block, workplace: Path, monkeypatch):
     for command in block.commands():
@@ -214,12 +232,20 @@ def check_pytest(arguments: list[str]) -> None:
     assert (ROOT / arguments[2]).is_dir()
 
 
+def check_torchrun(arguments: list[str]) -> None:
+    """Two processes take a minute and have tests of their own; the options are read."""
+    from torch.distributed.run import get_args_parser
+
+    assert get_args_parser().parse_args(arguments).nproc_per_node == "2"
+
+
 def run_python(arguments: list[str]) -> None:
     """Whatever it is, in a process of its own."""
     subprocess.run([sys.executable, *arguments], env=environment(), check=True, timeout=120)
 
 
 CHECKS = {
+    "torchrun": check_torchrun,
     "cd": lambda arguments: os.chdir(arguments[0]),
     "corral": run_corral,
     "python": run_python,

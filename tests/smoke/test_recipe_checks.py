@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from support.sums import GAME
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore::UserWarning:torch.*"),
     pytest.mark.timeout(240),
@@ -74,6 +76,28 @@ def finished_run(tmp_path: Path) -> Path:
             ["model.kind=path", "model.path=tiny", "model.chat_template=counting.jinja"],
             "of the chat template is not how an assistant turn begins",
         ),
+        (
+            ["model.kind=path", "model.path=tiny", "model.chat_template=broken.jinja"],
+            "model.chat_template='{here}/broken.jinja': The chat template failed in line 3 on",
+        ),
+        (
+            ["grpo.train.lr_scheduler_type=cosine_with_min_lr", "grpo.train.learning_rate=0.0"],
+            "lr_scheduler_type='cosine_with_min_lr' with lr_scheduler_kwargs={{}}",
+        ),
+        (["grpo.train.trained_blocks=9"], "trained_blocks=9: the model has"),
+        (
+            ["sft.dataset=talks.jsonl", "sft.train.eos_token=<end>"],
+            "eos_token='<end>' is no token of the tokenizer's vocabulary",
+        ),
+        (["output=rewards.py/run"], "rewards.py is a file. Give a folder"),
+        (
+            ["grpo.dataset=none", "environment=bad_tasks.py:Sum"],
+            "tasks of {here}/bad_tasks.py:Sum[0]: Sum.reset needs 'start'",
+        ),
+        (
+            ["grpo.dataset=silent.jsonl"],
+            "grpo.dataset[0]: prompt[1] of role 'user' has no `content`",
+        ),
         (["sft.policy=expert"], "has no policy 'expert'. It has: random."),
         (["sft.dataset=goals.jsonl"], "sft.dataset[0]: the columns ['goal', 'prompt', 'start']"),
         (
@@ -113,9 +137,17 @@ def test_a_mistake_in_a_recipe_leaves_earlier_runs_alone(
 ) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "counting.jinja").write_text(COUNTING)
+    (tmp_path / "broken.jinja").write_text("a\nb\n{{ messages.first.second }}\n")
+    (tmp_path / "bad_tasks.py").write_text(
+        GAME + "\n\ndef tasks(seed, count):\n    return [{'prompt': 'Add.'}] * count\n"
+    )
+    prompt = [{"role": "system", "content": "Add."}, {"role": "user"}]
+    silent = {"prompt": prompt, "start": 1, "goal": 2}
+    (tmp_path / "silent.jsonl").write_text(json.dumps(silent) + "\n")
     options = [part for change in changes for part in ("--set", change)]
     ran = corral("train", "sums.yaml", *options, code=2)
     assert words.format(here=tmp_path) in ran.stderr.replace("\n", " ")
+    assert corral("train", "sums.yaml", *options, "--dry-run", code=2).stderr == ran.stderr
     assert sorted(path.name for path in finished_run.iterdir()) == ["config.toml", "report.html"]
     assert [path.name for path in finished_run.parent.iterdir()] == ["sums"]
 
@@ -175,3 +207,23 @@ def test_other_tools_than_the_environment_s_are_told(
     corral("train", "sums.yaml", *[part for one in changes for part in ("--set", one)], code=2)
     assert "sft.dataset: 6 of 6 conversations list other tools" in caplog.text
     assert "(they list none)" in caplog.text
+
+
+def test_a_dry_run_of_what_fits_writes_nothing(corral: Corral, finished_run: Path) -> None:
+    ran = corral("train", "sums.yaml", "--dry-run")
+    assert 'environment = "game.py:Sum"' in ran.stdout
+    assert [path.name for path in finished_run.parent.iterdir()] == ["sums"]
+
+
+def test_an_evaluation_on_rows_of_data_plays_and_checks_them(
+    corral: Corral, tmp_path: Path
+) -> None:
+    options = ["tiny", "--world", "game.py:Sum", "--max-tokens", "4", "--json"]
+    rows = [{"prompt": "Add.", "start": n} for n in range(2)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ran = corral("eval", *options, "--dataset", "rows.jsonl")
+    assert json.loads(ran.stdout)["games"] == 2
+    (tmp_path / "bad.jsonl").write_text(json.dumps(rows[0]) + '\n{"prompt": null, "start": 1}\n')
+    ran = corral("eval", *options, "--dataset", "bad.jsonl", code=2)
+    assert "--dataset[1]: prompt is None. Give text or messages" in ran.stderr
+    assert not ran.stdout

@@ -65,12 +65,13 @@ def check_message(message: object, place: str) -> None:
 
 
 def _check_calls(calls: object, place: str) -> None:
-    listed = cast("Sequence[object]", calls) if isinstance(calls, list | tuple) else ()
-    if (calls is not None and not isinstance(calls, list | tuple)) or not all(map(_is_call, listed)):
-        raise UsageError(
-            f"{place} has tool_calls={calls!r:.80}: give a list of calls such as "
-            '{"type": "function", "function": {"name": "guess", "arguments": {"n": 7}}}.'
-        )
+    is_list = isinstance(calls, list | tuple)
+    if calls is None or (is_list and all(map(_is_call, cast("Sequence[object]", calls)))):
+        return
+    raise UsageError(
+        f"{place} has tool_calls={calls!r:.80}: give a list of calls such as "
+        '{"type": "function", "function": {"name": "guess", "arguments": {"n": 7}}}.'
+    )
 
 
 def _is_call(call: object) -> bool:

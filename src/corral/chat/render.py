@@ -1,6 +1,7 @@
 """Conversations as the text a chat template makes of them."""
 
 import json
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -14,6 +15,8 @@ from corral.errors import ImageError, TemplateError
 from corral.records import Message
 from corral.records.images import is_image_block
 
+_TEMPLATE_FILE = "<template>"
+"""What Jinja calls text that it was given, in tracebacks."""
 _OTHER_MEDIA = ("audio", "input_audio", "audio_url", "video", "video_url")
 
 
@@ -73,8 +76,10 @@ class Renderer:
             # A template is a program we did not write: it may raise anything.
             roles = [str(message["role"]) for message in messages]
             other = next((role for role in roles if role not in (*PLAYED_ROLES, "system")), None)
+            line = _line_of(error)
+            where = "" if line is None else f" in line {line}"
             raise TemplateError(
-                f"The chat template failed on messages with roles [{', '.join(roles)}]: "
+                f"The chat template failed{where} on messages with roles [{', '.join(roles)}]: "
                 f"{type(error).__name__}: {error}{f' {role_remedy(other)}' if other else ''}"
             ) from error
 
@@ -114,6 +119,13 @@ class Renderer:
         if self.images is not None:
             return self.images.encode(text, messages)
         return Encoded(encode(self.tokenizer, text))
+
+
+def _line_of(error: Exception) -> int | None:
+    """Which line of a template raised; None where that is unknown."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == _TEMPLATE_FILE]
+    return getattr(error, "lineno", None) or next(reversed(lines), None)
 
 
 def _refuse_other_media(messages: Sequence[Message]) -> None:

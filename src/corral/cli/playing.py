@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from corral.cli.installing import Install, wanted_world
 from corral.cli.data import Dataset, Split, check_given_rows, given_rows
+from corral.cli.installing import Install, wanted_world
 from corral.cli.output import emit, prints_apart, say, screen, table
 from corral.cli.quiet import quiet_libraries
 from corral.errors import EnvironmentFault, UsageError

@@ -43,7 +43,9 @@ STAGES = {
 Seed = Annotated[int | None, typer.Option(help="Seed of the whole run.")]
 Output = Annotated[str | None, typer.Option(help="Run folder; default runs/<name>.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in the run folder.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved settings and stop.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the resolved settings, check them, and stop.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 
 
@@ -129,7 +131,9 @@ def _command(
 
     resolved = _resolved(source, seed, output, overrides, resume)
     if dry_run:
+        # Printed before it is checked: who is told what does not fit can see where it comes from.
         typer.echo(dump(resolved), nl=False)
+        _check(resolved)
         return
     folder = _folder(resolved)
     command = shlex.join([*again, "--output", str(folder), "--resume"])
@@ -139,6 +143,14 @@ def _command(
         results = _run(resolved, command, is_resumed=resume)
     if json:
         emit({"run": str(folder), "stages": [result.as_row() for result in results]})
+
+
+def _check(resolved: "Resolved[Any]") -> None:
+    quiet_libraries()
+    with prints_apart():
+        from corral.recipes.run import check
+
+        check(resolved.value)
 
 
 def _resolved(

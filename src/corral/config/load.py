@@ -189,12 +189,12 @@ def _validate(model: type[Model], data: Mapping[str, Any], origins: Mapping[Keys
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = [_problem(detail, origins) for detail in error.errors()]
+        problems = [_problem(detail, data, origins) for detail in error.errors()]
         raise UsageError("\n".join(dict.fromkeys(problems))) from error
 
 
-def _problem(detail: Any, origins: Mapping[Keys, str]) -> str:
-    path = tuple(str(part) for part in detail["loc"])
+def _problem(detail: Any, data: Mapping[str, Any], origins: Mapping[Keys, str]) -> str:
+    path, kind = _place_of(detail["loc"], data)
     message = str(detail["msg"]).removeprefix("Value error, ").rstrip(".")
     name = ".".join(path)
     if not path:
@@ -202,9 +202,31 @@ def _problem(detail: Any, origins: Mapping[Keys, str]) -> str:
     if detail["type"] == "missing":
         return f"{name} is not set and has no default: set it in the recipe or with --set {name}=…"
     given = detail["input"]
+    if detail["type"] == "extra_forbidden" and kind is not None:
+        section, _, setting = name.rpartition(".")
+        message = f"[{section}] of the kind {kind!r} has no {setting}: leave it out"
     if isinstance(given, Mapping | BaseModel):  # the message names what is wrong within
         return f"{name}: {message}."
     return f"{name} = {_short(given, name)} ({origin_of(origins, path)}): {message}."
+
+
+def _place_of(location: Iterable[int | str], data: Any) -> tuple[Keys, str | None]:
+    """Where an error is, and the kind of the section it is in, which pydantic puts into the path.
+
+    A section has a kind where one of its values says which of several models reads it.
+    """
+    path: list[str] = []
+    kind = None
+    names = [str(part) for part in location]
+    while names:
+        section = dict(children(data)) if is_table(data) or is_table_list(data) else {}
+        name = names.pop(0)
+        if name in section.values() and (names or name not in section):
+            kind = name
+            name = names.pop(0) if names else name
+        path.append(name)
+        data = section.get(name)
+    return tuple(path), kind
 
 
 def _short(value: Any, name: str) -> str:

@@ -11,14 +11,23 @@ from contextlib import contextmanager
 
 from corral.chat import ChatFormat
 from corral.env import close
-from corral.errors import UsageError, require
-from corral.recipes.models import check_model
+from corral.errors import TemplateError, UsageError, require
+from corral.recipes.models import FoundModel, check_model
 from corral.recipes.named import Rows, Worlds, factory_of, find_rewards, rows_at
-from corral.recipes.recipe import DataSection, Recipe, ReinforcementSection, WarmupSection
+from corral.recipes.recipe import (
+    AnyModel,
+    DataSection,
+    PathModel,
+    Recipe,
+    ReinforcementSection,
+    ScratchModel,
+    WarmupSection,
+)
 from corral.recipes.tool_rows import other_tools
 from corral.rollout.blocking import run_blocking
 from corral.training import SFTConfig
 from corral.training.batching import plan_batches
+from corral.training.models import check_trained_blocks
 from corral.training.picture_table import PictureTable
 from corral.training.playing import (
     environment_kinds,
@@ -32,9 +41,12 @@ from corral.training.raw_rows import RowShape, read_row
 from corral.training.reference import check_reference
 from corral.training.row_checks import Kinds, check_rows
 from corral.training.run_settings import check_evaluation
+from corral.training.schedules import rate_schedule
 from corral.training.sft import check_options
+from corral.training.special_tokens import prepared
 from corral.training.token_rows import check_shape
 from corral.training.trackers import check_trackers
+from corral.training.trainer_config import TrainerConfig
 
 logger = logging.getLogger(__name__)
 
@@ -53,11 +65,14 @@ def check_recipe(recipe: Recipe, worlds: Worlds) -> None:
         MissingExtraError: A package that is needed is not installed.
     """
     with _examined(worlds) as kinds:
-        chat = _chat(recipe, kinds)
+        found = check_model(recipe.model)
+        for section in filter(None, (recipe.sft, recipe.grpo)):
+            _check_training(section.train, recipe.model, found)
+        chat = _chat(recipe, kinds, found)
         if recipe.sft is not None:
-            _check_warm_up(recipe.sft, worlds, kinds)
+            _check_warm_up(recipe.sft, worlds, kinds, found)
         if recipe.grpo is not None:
-            _check_reinforcement(recipe.grpo, kinds, chat)
+            _check_reinforcement(recipe.grpo, worlds, kinds, chat)
         if kinds and recipe.evaluation.dataset is not None:
             rows = _rows(recipe.evaluation.dataset, "evaluation.dataset")
             _check_played(rows, kinds, chat, name="evaluation.dataset")
@@ -86,31 +101,48 @@ def _examined(worlds: Worlds) -> Iterator[Kinds]:
             home.leave()
 
 
-def _chat(recipe: Recipe, kinds: Kinds) -> ChatFormat | None:
+def _chat(recipe: Recipe, kinds: Kinds, found: FoundModel | None) -> ChatFormat | None:
     """How conversations with the environments' tools are written; None if that is still to come.
 
     Raises:
-        UsageError: The model is not there, or its template cannot write them.
+        TemplateError: The model's template cannot write them.
     """
-    found = check_model(recipe.model)
     if found is None or (recipe.grpo is None and not kinds):
         return None
     schemas = tool_schemas(kinds, ())
     options = recipe.grpo.train.chat_template_kwargs if recipe.grpo is not None else {}
-    return ChatFormat.for_tokenizer(
-        found.processing_class,
-        template_kwargs=options,
-        tools=schemas,
-        extra_stop_ids=sorted(found.stop_ids),
-        needs_tools=bool(schemas),
-    )
+    try:
+        return ChatFormat.for_tokenizer(
+            found.processing_class,
+            template_kwargs=options,
+            tools=schemas,
+            extra_stop_ids=sorted(found.stop_ids),
+            needs_tools=bool(schemas),
+        )
+    except TemplateError as error:
+        own = recipe.model.chat_template if isinstance(recipe.model, PathModel) else None
+        raise TemplateError(
+            f"model.chat_template={own!r}: {error}" if own else str(error)
+        ) from error
 
 
-def _check_warm_up(section: WarmupSection, worlds: Worlds, kinds: Kinds) -> None:
-    args = section.train
+def _check_training(args: TrainerConfig, model: AnyModel, found: FoundModel | None) -> None:
+    """What both ways to train ask for."""
     make_accelerator(args)
     check_trackers(args)
+    rate_schedule(args, max(args.max_steps, 1))
+    blocks = model.layers if isinstance(model, ScratchModel) else found and found.blocks
+    if args.trained_blocks is not None and blocks is not None:
+        check_trained_blocks(args.trained_blocks, blocks, "the model")
+
+
+def _check_warm_up(
+    section: WarmupSection, worlds: Worlds, kinds: Kinds, found: FoundModel | None
+) -> None:
+    args = section.train
     check_options(args, section.eval_dataset, None)
+    if found is not None:
+        prepared(found.processing_class, args)
     if section.dataset is None:
         worlds[None].policy(section.policy)  # the recipe checks that there is one world
     rows = _shapes(section.dataset, "sft.dataset", args)
@@ -136,18 +168,21 @@ def _shapes(data: DataSection | None, name: str, args: SFTConfig) -> list[RowSha
 
 
 def _check_reinforcement(
-    section: ReinforcementSection, kinds: Kinds, chat: ChatFormat | None
+    section: ReinforcementSection, worlds: Worlds, kinds: Kinds, chat: ChatFormat | None
 ) -> None:
     args = section.train
     processes = make_accelerator(args).num_processes
-    check_trackers(args)
     check_reference(args, None, None)
     check_evaluation(args, None, processes)
     plan_batches(args, processes)
     reward_columns(find_rewards(section.rewards) or None, None, args, kinds, "cpu")
     if args.log_completions:
         require("pyarrow", extra="data")
-    _check_played(_rows(section.dataset, "grpo.dataset"), kinds, chat, name="grpo.dataset")
+    if section.dataset is not None:
+        _check_played(_rows(section.dataset, "grpo.dataset"), kinds, chat, name="grpo.dataset")
+    else:  # the recipe checks that there is one world; its rows are all made alike
+        name = f"tasks of {worlds[None].name}"
+        _check_played(worlds[None].tasks(0, 1), kinds, chat, name=name)
 
 
 def _check_played(rows: Rows, kinds: Kinds, chat: ChatFormat | None, *, name: str) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from corral.config import load
 from corral.errors import UsageError
 from corral.recipes.recipe import Recipe
-from corral.track import RunFolder, set_aside, sole_writer
+from corral.track import RunFolder, check_can_be_set_aside, set_aside, sole_writer
+from corral.training.run_settings import check_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,14 +26,25 @@ class MovedAside:
     """Whether it is a run that was not finished."""
 
 
+def check_run_folder(path: Path) -> None:
+    """Check that a run may leave its files at a path.
+
+    Raises:
+        UsageError: It is the present folder or a file, or may not be written.
+    """
+    check_can_be_set_aside(path)
+    check_folder(path)
+
+
 def fresh_folder(path: Path, tell: Callable[[MovedAside], None]) -> tuple[RunFolder, ExitStack]:
     """A new run folder, and what keeps others from writing there until it is closed.
 
     What is in the way is kept under another name, which ``tell`` is told.
 
     Raises:
-        UsageError: Another process trains there, or the folder is the present one.
+        UsageError: Another process trains there, or the folder is the present one or no folder.
     """
+    check_run_folder(path)
     folder, writing = RunFolder(path), ExitStack()
     if path.is_dir():
         writing.enter_context(sole_writer(path))

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from corral.errors import MissingExtraError, UsageError, require
-from corral.recipes.recipe import PackagedModel, PathModel, Recipe, ScratchModel
+from corral.recipes.recipe import AnyModel, PackagedModel, PathModel, Recipe, ScratchModel
 from corral.recipes.scratch import build_scratch_model
 from corral.training.models import (
     from_pretrained,
@@ -30,9 +30,11 @@ class FoundModel:
     """Its tokenizer, or the processor of one that reads images."""
     stop_ids: frozenset[int]
     """End-of-sequence ids of its generation config."""
+    blocks: int | None
+    """How many transformer blocks it has, where its configuration says so."""
 
 
-def check_model(section: ScratchModel | PackagedModel | PathModel) -> FoundModel | None:
+def check_model(section: AnyModel) -> FoundModel | None:
     """Look for what a model will be made of; None where all of it is still to be made.
 
     Raises:
@@ -44,7 +46,7 @@ def check_model(section: ScratchModel | PackagedModel | PathModel) -> FoundModel
     if isinstance(section, PackagedModel):
         _packaged_folder(section)
         return None
-    from_pretrained(AutoConfig, section.path, {})
+    config: Any = from_pretrained(AutoConfig, section.path, {})
     try:
         generation = GenerationConfig.from_pretrained(section.path)
     except OSError:
@@ -52,6 +54,7 @@ def check_model(section: ScratchModel | PackagedModel | PathModel) -> FoundModel
     return FoundModel(
         processing_class=_processing_class(section),
         stop_ids=stop_ids_in(generation),
+        blocks=getattr(config.get_text_config(), "num_hidden_layers", None),
     )
 
 

@@ -63,8 +63,10 @@ def _path_of_text(value: Any) -> Any:
     return {"kind": "path", "path": value} if isinstance(value, str) else value
 
 
+AnyModel = ScratchModel | PackagedModel | PathModel
+
 ModelSection = Annotated[
-    Annotated[ScratchModel | PackagedModel | PathModel, Field(discriminator="kind")],
+    Annotated[AnyModel, Field(discriminator="kind")],
     BeforeValidator(_path_of_text),
 ]
 """A section, or the text of a path or hub id alone."""

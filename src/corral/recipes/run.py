@@ -20,6 +20,7 @@ from corral.recipes.demonstrations import solver_conversations
 from corral.recipes.evaluating import evaluate_model, evaluate_scripted
 from corral.recipes.folders import (
     MovedAside,
+    check_run_folder,
     fresh_folder,
     left_folder,
     run_path,
@@ -215,6 +216,18 @@ class RecipeRun:
             stages=self.results,
             wall_time_s=self.earlier_s + time.perf_counter() - self.started,
         )
+
+
+def check(recipe: Recipe) -> None:
+    """Check all that a run of the recipe would be refused for; nothing is built or written.
+
+    Raises:
+        UsageError: Something is not there, or does not fit together.
+        MissingExtraError: A package that is needed is not installed.
+    """
+    check_run_folder(run_path(recipe))
+    recipe = with_absolute_paths(recipe)
+    check_recipe(recipe, _worlds(recipe))
 
 
 def start(resolved: Resolved[Recipe], tracker: Tracker, listener: Listener) -> RecipeRun:

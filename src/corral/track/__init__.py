@@ -5,7 +5,7 @@ from corral.track.episodes import SavedEpisode, read_episodes, write_episodes
 from corral.track.metrics_file import MetricLine
 from corral.track.progress import ProgressTracker
 from corral.track.report import render_report, write_report
-from corral.track.run_folder import EpisodeFile, RunFolder, set_aside
+from corral.track.run_folder import EpisodeFile, RunFolder, check_can_be_set_aside, set_aside
 from corral.track.sole_writer import sole_writer
 from corral.track.summary import StageResult, versions
 from corral.track.tracker import (
@@ -27,6 +27,7 @@ __all__ = [
     "SavedEpisode",
     "StageResult",
     "Tracker",
+    "check_can_be_set_aside",
     "combine",
     "read_episodes",
     "render_report",

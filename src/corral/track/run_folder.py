@@ -234,14 +234,23 @@ def set_aside(path: Path) -> Path | None:
     """
     if not path.exists():
         return None
+    check_can_be_set_aside(path)
+    candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
+    free = next(candidate for candidate in candidates if not candidate.exists())
+    with storage_boundary(path):
+        path.rename(free)
+    return free
+
+
+def check_can_be_set_aside(path: Path) -> None:
+    """Check that what is at ``path`` may be renamed.
+
+    Raises:
+        UsageError: It is the present folder, or has it within: other things than a run are there.
+    """
     here = Path.cwd()
     if path.resolve() in (here, *here.parents):
         raise UsageError(
             f"The run folder {str(path)!r} is where you are, or above it, and would be renamed: "
             "give it a folder of its own, such as runs/NAME."
         )
-    candidates = (path.with_name(f"{path.name}.{number}") for number in count(1))
-    free = next(candidate for candidate in candidates if not candidate.exists())
-    with storage_boundary(path):
-        path.rename(free)
-    return free

@@ -196,14 +196,21 @@ def train_last_blocks(model: nn.Module, count: int) -> None:
         UsageError: The model has fewer blocks.
     """
     blocks = _transformer_blocks(model)
-    if count > len(blocks):
-        raise UsageError(
-            f"trained_blocks={count}: {type(model).__name__} has {len(blocks)} transformer blocks."
-        )
+    check_trained_blocks(count, len(blocks), type(model).__name__)
     trained = {id(parameter) for block in blocks[-count:] for parameter in block.parameters()}
     for parameter in model.parameters():
         if id(parameter) not in trained:
             parameter.requires_grad_(False)
+
+
+def check_trained_blocks(count: int, there: int, model: str) -> None:
+    """Check that a model has so many transformer blocks.
+
+    Raises:
+        UsageError: It has fewer.
+    """
+    if count > there:
+        raise UsageError(f"trained_blocks={count}: {model} has {there} transformer blocks.")
 
 
 def _transformer_blocks(model: nn.Module) -> list[nn.Module]:

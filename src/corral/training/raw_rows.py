@@ -172,7 +172,7 @@ def _completion_row(columns: Mapping[str, Any]) -> RowShape:
 def read_messages(value: Any, name: str) -> list[Message]:
     """The messages of a column: a list of mappings, one message alone, or the JSON of either.
 
-    ``from`` and ``value`` count as ``role`` and ``content``, but the roles are ours; keys that are None are left out.
+    ``from`` and ``value`` count as ``role`` and ``content``; keys that are None are left out.
     """
     value = _json_of(value, (list, dict), [])
     if isinstance(value, Mapping):

@@ -140,6 +140,5 @@ def _how_to_add_prompts(row: Mapping[str, Any]) -> str:
     if likely is None:
         return "Add the column."
     return (
-        f"If `{likely}` is it, rename it: "
-        f'[{{**row, "prompt": row[{likely!r}]}} for row in rows].'
+        f'If `{likely}` is it, rename it: [{{**row, "prompt": row[{likely!r}]}} for row in rows].'
     )

@@ -26,14 +26,14 @@ def run_settings(args: Config, default_folder: str) -> tuple[Config, Path]:
         UsageError: Nothing can be written there.
     """
     folder = Path(args.output_dir or default_folder)
-    _check_folder(folder)
+    check_folder(folder)
     filled = {"output_dir": str(folder), "run_name": args.run_name or folder.name}
     if args.metric_for_best_model is not None and args.greater_is_better is None:
         filled["greater_is_better"] = not args.metric_for_best_model.endswith("loss")
     return args.model_copy(update=filled), folder
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
     """Check that a run can leave its files in a folder.
 
     Raises:

@@ -32,7 +32,7 @@ from corral.chat.image_support import tokenizer_and_images
 from corral.chat.images import Encoded, ImageReader
 from corral.chat.pictures import loaded, open_picture
 from corral.chat.render import Renderer
-from corral.errors import UsageError
+from corral.errors import TemplateError, UsageError
 from corral.records import PlacedImage
 from corral.training.conversations import lay_out
 from corral.training.models import chat_format, whole_renderer
@@ -118,7 +118,8 @@ class RowEncoder:
         with _row(index):
             shape = self._read(row)
             self.unlisted_calls.look_at({index: shape}, "train_dataset")
-            encoded = self._encode(shape)
+            with _template(self.args.chat_template_path):
+                encoded = self._encode(shape)
             if self.images is not None:
                 check_placeholders(encoded.ids, encoded.images, self.images)
             return encoded
@@ -271,6 +272,17 @@ def _row(index: int) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"Row {index}: {error}") from error
+
+
+@contextmanager
+def _template(path: str | None) -> Iterator[None]:
+    """Say of which template an error is, where one was given."""
+    try:
+        yield
+    except TemplateError as error:
+        if path is None:
+            raise
+        raise TemplateError(f"chat_template_path={path!r}: {error}") from error
 
 
 def _key(options: Mapping[str, Any], shape: RowShape) -> str:

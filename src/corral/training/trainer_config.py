@@ -1,5 +1,6 @@
 """What every trainer needs to know about what it logs, evaluates, saves and uploads."""
 
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -27,8 +28,8 @@ class TrainerConfig(OptimizationConfig):
     logging_dir: str | None = None
     """Where tensorboard's files go; None: a folder ``tensorboard`` in the run folder."""
     report_to: list[str] = Field(default_factory=list)
-    """Trackers that get what is logged: "trackio", "wandb", "tensorboard", a list of them, or
-    "none"."""
+    """Trackers that get what is logged: "trackio", "wandb", "tensorboard", a list of them, "all"
+    (those of them that are installed), or "none"."""
     run_name: str | None = None
     """The run's name in trackers; None: the name of the run folder."""
     project: str = "huggingface"
@@ -76,11 +77,13 @@ class TrainerConfig(OptimizationConfig):
     @classmethod
     def _names_of_trackers(cls, value: Any) -> Any:
         names = [value] if isinstance(value, str) else list(value or ())
+        if "all" in names:
+            return [name for name in TRACKERS if find_spec(name) is not None]
         names = [name for name in names if name != "none"]
         unknown = [name for name in names if name not in TRACKERS]
         if unknown:
             raise UsageError(
                 f"report_to={value!r}: {unknown[0]!r} is no tracker that Corral knows. Choose from "
-                f'{", ".join(TRACKERS)} or "none", or pass tracker=... to the trainer.'
+                f'{", ".join(TRACKERS)}, "all" or "none", or pass tracker=... to the trainer.'
             )
         return names

@@ -105,6 +105,7 @@ def test_an_override_means_what_the_setting_accepts(override, section, name, exp
     assert type(value) is type(expected)
 
 
+@pytest.mark.report("P199")
 def test_none_in_a_file():
     text = '[grpo]\nmax_turns = "none"\nscale = "none"\n[model]\nrevision = { none = true }\n'
     value = load(text, [], Recipe).value
@@ -188,3 +189,43 @@ def test_a_check_over_several_settings_reads_as_its_sentence():
 
     with pytest.raises(UsageError, match=r"^low must not be above high\.$"):
         load("low = 2", [], Pair)
+
+
+class Scratch(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    kind: Literal["scratch"]
+    layers: int = Field(default=1, ge=1)
+
+
+class Found(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    kind: Literal["path"]
+    path: str
+    template: str = ""
+
+
+class Modelled(BaseModel):
+    model: Scratch | Found = Field(discriminator="kind")
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        (
+            {"kind": "scratch", "template": "x"},
+            r"^model.template = 'x' \(recipe\): \[model\] of the kind 'scratch' has no template: ",
+        ),
+        (
+            {"kind": "path", "path": "here", "layers": 3},
+            r"^model.layers = 3 \(recipe\): \[model\] of the kind 'path' has no layers: leave it",
+        ),
+        ({"kind": "path", "path": 3}, r"^model.path = 3 \(recipe\): Input should be a valid str"),
+        ({"kind": "scratch", "layers": 0}, r"^model.layers = 0 \(recipe\): Input should be gr"),
+        ({"kind": "path"}, r"^model.path is not set and has no default"),
+    ],
+)
+def test_settings_of_a_section_of_several_kinds_have_the_names_they_are_written_by(
+    section: dict[str, Any], message: str
+):
+    with pytest.raises(UsageError, match=message):
+        load({"model": section}, [], Modelled)

@@ -97,6 +97,7 @@ def test_another_name_of_a_field_is_the_field() -> None:
         ({"max_steps": 0}, "max_steps=0: give a positive number, or -1 to use epochs"),
         ({"scale_rewards": "all"}, "scale_rewards='all' should be 'group', 'batch' or 'none'."),
         ({"generation_batch_size": 8, "steps_per_generation": 2}, "are two ways .*: give one."),
+        ({"fp16": True}, "fp16=True is refused: .* Set bf16=True, or leave both out."),
         ({"report_to": "mlflow"}, "report_to='mlflow': 'mlflow' is no tracker that Corral knows."),
         ({"log_completions_hub_repo": "a/b"}, "log_completions_hub_repo='a/b' needs log_compl"),
         ({"chat_template_kwargs": "{oops"}, "'{oops' is not JSON"),
@@ -182,6 +183,15 @@ def test_trackers_are_a_list_and_none_is_no_tracker() -> None:
         assert GRPOConfig(report_to=given).report_to == expected  # type: ignore[arg-type]
 
 
+def test_all_trackers_are_those_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"trackio", "tensorboard"}
+    found = "corral.training.trainer_config.find_spec"
+    monkeypatch.setattr(found, lambda name: name if name in there else None)
+    assert GRPOConfig(report_to="all").report_to == ["trackio", "tensorboard"]  # type: ignore[arg-type]
+    assert SFTConfig(report_to=["all"]).report_to == ["trackio", "tensorboard"]
+
+
+@pytest.mark.report("P213")
 def test_what_trackers_record_hides_the_token_and_has_what_was_accepted() -> None:
     config = GRPOConfig(hub_token="hf_secret", do_train=True)  # type: ignore[call-arg]
     assert "hf_secret" not in f"{config.to_dict()}{config.to_json_string()}{config!r}"

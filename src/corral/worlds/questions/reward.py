@@ -7,11 +7,12 @@ from corral.worlds.questions.env import Check, scored
 
 
 def reward_of(check: Check) -> Callable[..., Awaitable[list[float]]]:
-    """A reward function for trainers that scores what the model said last.
+    """A reward function for trainers that scores what the model said last; it is async.
 
     ::
 
         GRPOTrainer(reward_funcs=reward_of(check), train_dataset=rows, ...)
+        scores = await reward_of(check)(completions=["12"], solution=["12"])
 
     ``check`` gets the text of the completion's last message of the model, and the row's columns.
     """
