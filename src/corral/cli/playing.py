@@ -17,7 +17,7 @@ from corral.errors import EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
     from corral.recipes.named import Rows
-    from corral.worlds import World
+    from corral.worlds import Policy, World
     from corral.worlds.play import PlayedGame
 
 Result = dict[str, Any]
@@ -60,7 +60,8 @@ def play(
                 world, model, episodes, seed, temperature, is_shown=not json, scored_as=scored_as
             )
         elif policy is not None:
-            games = _scripted_games(world, policy, episodes, seed, is_shown=not json)
+            player = world.policy(policy)
+            games = _scripted_games(world, player, episodes, seed, is_shown=not json)
         else:
             games = _human_games(world, episodes, seed)
         results, errors = _played(games, world, seed, has_rows=rows is not None, json=json)
@@ -138,12 +139,12 @@ def _human_games(world: "World", episodes: int, seed: int) -> Iterator[tuple[Res
 
 
 def _scripted_games(
-    world: "World", policy: str, episodes: int, seed: int, *, is_shown: bool
+    world: "World", player: "Policy", episodes: int, seed: int, *, is_shown: bool
 ) -> Iterator[tuple[Result, str | None]]:
     from corral.cli.human import show_opening, show_turn
     from corral.worlds.play import play_episodes, summary
 
-    for game in play_episodes(world, world.policy(policy), episodes=episodes, seed=seed):
+    for game in play_episodes(world, player, episodes=episodes, seed=seed):
         if is_shown:
             show_opening(game.row, game.observation)
             for turn in game.turns:

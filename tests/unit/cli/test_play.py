@@ -239,6 +239,8 @@ def test_what_needs_more_than_a_prompt_is_told_of_datasets(corral, tmp_path):
     assert ran.code == 2
     assert "Sum.reset needs 'start'" in ran.err
     assert "--dataset" in ran.err
+    unknown = corral("play", "sums.py:Sum", "--policy", "solver")
+    assert unknown.err == "Error: sums.py:Sum has no policy 'solver'. It has: random.\n"
     missing = corral("play", "sums.py:Sum", "--policy", "random", "--dataset", "none.jsonl")
     assert "--dataset='none.jsonl' does not exist" in missing.err
 
