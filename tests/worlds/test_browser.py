@@ -14,13 +14,17 @@ from typing import Any
 
 import pytest
 
+from corral.chat.format import ChatFormat
 from corral.errors import InfrastructureFault
 from corral.hosting import NotInstalledError, find_environment, hosted_environment
+from corral.records import Outcome
+from corral.rollout.limits import Limits
 from corral.serve.client import ToolCallError
 from corral.worlds.browser.chromium import chromium_problem
 from support.process_table import descendants, is_there, wait_until
 from support.served_command import environment
 from support.strange_browser import SPEC
+from unit.rollout.conftest import TOKENIZER, Table
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -133,6 +137,38 @@ async def test_a_browser_killed_in_an_episode_is_an_infrastructure_fault(strange
     await strange.close()
     assert wait_until(lambda: not any(map(is_there, below)))
     await assert_playable()
+
+
+async def test_an_episode_whose_browser_was_killed_is_played_again(
+    caplog: pytest.LogCaptureFixture,
+):
+    killed: list[int] = []
+
+    def kill() -> str:
+        """Kill the browser, once."""
+        if not killed:
+            below = sorted(descendants(os.getpid()))
+            killed.append(next(one for one in below if is_browser(one)))
+            os.kill(killed[0], signal.SIGKILL)
+        return "done"
+
+    table = Table(ChatFormat.for_tokenizer(TOKENIZER))  # type: ignore[arg-type]
+    player = table.player(
+        table.call("kill"),
+        table.call("click", bid="13"),
+        "I clicked it.",
+        factory=find_environment(SPEC).factory,
+        standalone=[kill],
+        retries=1,
+        limits=Limits(episode_tokens=9000),
+    )
+    (group,) = await player.play([table.task(task="click-test", seed=0)], 1)
+    await player.aclose()
+    (episode,) = group.group.episodes
+    assert killed
+    assert episode.outcome is Outcome.FINISHED
+    assert "attempt 1 of 2" in caplog.text
+    assert list(episode.rewards.values()) == [1.0]
 
 
 async def test_the_page_is_shown_as_a_picture_too():
