@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from pydantic_core import to_json
 
 from corral.env.io_thread import io_thread
-from corral.env.signatures import ToolSpec, method_of, python_name
+from corral.env.signatures import ToolSpec
 from corral.errors import InfrastructureFault
+from corral.worlds.calling import calling_methods
 from corral.worlds.mcp.connection import Connection, Server
 
 Score = Callable[["McpEnvironment"], float | None]
@@ -189,10 +190,16 @@ def _class_of(server: Server, score: Score | None, is_shared: bool) -> type[McpE
         members["get_reward"] = McpEnvironment._get_reward
     taken = [name for name in (*dir(McpEnvironment), *members, "done") if name[0] != "_"]
     taken += ["get_reward", "metrics", "reward_parts", "row", "calls", "won"]
-    for tool in tools:
-        name = python_name(tool.name, taken=taken)
-        taken.append(name)
-        members[name] = _method(name, tool)
+    specs = [
+        ToolSpec(
+            name=tool.name,
+            description=tool.description or "",
+            parameters=tool.inputSchema,
+            returns={"type": "string"},
+        )
+        for tool in tools
+    ]
+    members |= calling_methods(specs, taken=taken)
     return type("McpEnvironment", (McpEnvironment,), members)
 
 
@@ -208,19 +215,6 @@ async def _listed(server: Server) -> list[Any]:
 def _wants_a_task(tool: Any) -> bool:
     """Whether it can only be called as a task, which answers later, when it is asked again."""
     return getattr(tool.execution, "taskSupport", None) == "required"
-
-
-def _method(name: str, tool: Any) -> Callable[..., Any]:
-    async def call(self: McpEnvironment, arguments: dict[str, Any]) -> Shown:
-        return await self._call(tool.name, arguments)
-
-    spec = ToolSpec(
-        name=name,
-        description=tool.description or "",
-        parameters=tool.inputSchema,
-        returns={"type": "string"},
-    )
-    return method_of(spec, call)
 
 
 def _content(result: Any) -> Shown:

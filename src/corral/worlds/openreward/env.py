@@ -1,12 +1,13 @@
 """An environment of OpenReward as an environment class."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, cast
 
 from corral.env.io_thread import io_thread
-from corral.env.signatures import ToolSpec, method_of, python_name
+from corral.env.signatures import ToolSpec
 from corral.errors import EnvironmentFault
+from corral.worlds.calling import calling_methods
 from corral.worlds.conversation import Shown, shown
 from corral.worlds.openreward.connection import Connection
 from corral.worlds.openreward.serving import served
@@ -185,13 +186,19 @@ def _block(block: Any) -> dict[str, Any]:
 def _class_of(connection: Connection) -> type[OpenRewardEnvironment]:
     tools, terminal = io_thread().call(_listed(connection))
     base = OpenRewardEnvironment if terminal is None else Replying
-    members: dict[str, Any] = {"__doc__": f"{connection.name}.", "_connection": connection}
     taken = [name for name in dir(base) if name[0] != "_"]
     taken += ["done", "won", "reward", "reward_parts", "calls", "metrics"]
-    for tool in tools:
-        name = python_name(tool.name, taken=taken)
-        taken.append(name)
-        members[name] = _method(name, tool)
+    specs = [
+        ToolSpec(
+            name=tool.name,
+            description=tool.description or "",
+            parameters=tool.input_schema or _NO_ARGUMENTS,
+            returns={"type": "string"},
+        )
+        for tool in tools
+    ]
+    members: dict[str, Any] = {"__doc__": f"{connection.name}.", "_connection": connection}
+    members |= calling_methods(specs, taken=taken)
     made = type("OpenRewardEnvironment", (base,), members)
     return cast("type[OpenRewardEnvironment]", made)
 
@@ -209,16 +216,3 @@ async def _listed(connection: Connection) -> tuple[list[Any], Any]:
     except BaseException:
         await connection.close()
         raise
-
-
-def _method(name: str, tool: Any) -> Callable[..., Any]:
-    async def call(self: OpenRewardEnvironment, arguments: dict[str, Any]) -> Shown:
-        return await self._call(tool.name, arguments)
-
-    spec = ToolSpec(
-        name=name,
-        description=tool.description or "",
-        parameters=tool.input_schema or _NO_ARGUMENTS,
-        returns={"type": "string"},
-    )
-    return method_of(spec, call)

@@ -2,11 +2,12 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from corral.env.signatures import ToolSpec, method_of, python_name
+from corral.env.signatures import ToolSpec
 from corral.errors import EnvironmentFault, InfrastructureFault
+from corral.worlds.calling import calling_methods
 from corral.worlds.conversation import Shown, shown
 from corral.worlds.verifiers.episode import Episode
 from corral.worlds.verifiers.stage import Stage, loop
@@ -163,14 +164,19 @@ class VerifiersEpisode:
 
 
 def _class_of(stage: Stage) -> type[VerifiersEpisode]:
-    members: dict[str, Any] = {"__doc__": f"Tasks of {stage.name}.", "_stage": stage}
     taken = [name for name in dir(VerifiersEpisode) if name[0] != "_"]
     taken += ["done", "won", "reward", "reward_parts", "turns", "metrics"]
-    for tool in loop().call(_opened(stage)):
-        function = tool["function"]
-        name = python_name(function["name"], taken=taken)
-        taken.append(name)
-        members[name] = _method(name, function)
+    specs = [
+        ToolSpec(
+            name=function["name"],
+            description=function.get("description") or "",
+            parameters=function["parameters"],
+            returns={"type": "string"},
+        )
+        for function in loop().call(_opened(stage))
+    ]
+    members: dict[str, Any] = {"__doc__": f"Tasks of {stage.name}.", "_stage": stage}
+    members |= calling_methods(specs, taken=taken)
     return type("VerifiersEpisode", (VerifiersEpisode,), members)
 
 
@@ -189,17 +195,4 @@ async def _opened(stage: Stage) -> list[dict[str, Any]]:
     except BaseException:
         await stage.close()  # a next try opens it again
         raise
-    return request.get("tools") or []
-
-
-def _method(name: str, function: Mapping[str, Any]) -> Callable[..., Any]:
-    async def call(self: VerifiersEpisode, arguments: dict[str, Any]) -> Shown:
-        return await self._call(function["name"], arguments)
-
-    spec = ToolSpec(
-        name=name,
-        description=function.get("description") or "",
-        parameters=function["parameters"],
-        returns={"type": "string"},
-    )
-    return method_of(spec, call)
+    return [tool["function"] for tool in request.get("tools") or []]
