@@ -10,7 +10,8 @@ from corral.records import Message
 PLAYED_ROLES = ("user", "assistant", "tool")
 """Those without which nothing can be played: every template writes them."""
 
-_MARK = "content7QX4"
+_MARK = "7391846520"
+"""Digits: there are templates that change the case of what they write."""
 
 Written = set[tuple[str, bool]]
 """Roles that were found written: at the beginning of a conversation, or later."""

@@ -34,7 +34,7 @@ def evaluate(
     install: Install = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Play a world's evaluation games, or the first rows of a dataset, with a model, and count.
+    """Play evaluation games, or given rows, with a model, and count.
 
     Of a run folder its newest model plays, by the rules of its training.
 
