@@ -76,6 +76,7 @@ def test_only_what_is_trained_is_saved_and_no_pickle(tmp_path: Path) -> None:
     assert list(load_file(path / "model.safetensors")) == ["embed.weight"]
 
 
+@pytest.mark.report("P173")
 def test_the_newest_are_kept(tmp_path: Path) -> None:
     for step in (2, 9, 10, 11):
         save(tmp_path, step)
@@ -161,7 +162,8 @@ def test_the_moments_reach_beyond_a_whole_save(tmp_path: Path) -> None:
 @pytest.mark.report("P173")
 def test_a_folder_that_is_no_checkpoint_is_passed_over(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    (tmp_path / "checkpoint-2").mkdir()
+    (save(tmp_path, 2) / "state.json").unlink()
+    (tmp_path / "checkpoint-3").mkdir()
     assert [step_of(path) for path in checkpoints(tmp_path)] == [1]
     shutil.rmtree(tmp_path / "checkpoint-1")
     assert checkpoints(tmp_path) == []

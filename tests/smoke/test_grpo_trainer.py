@@ -242,6 +242,9 @@ def test_an_environment_brings_the_task_where_there_is_no_data(
     assert learned(made).abs().max() > 1e-4
     (file, *_) = made.run_folder.episode_files("grpo")
     assert next(file.read()).episode.messages[0]["content"] == "Say ."
+    alone = trainer(tmp_path / "alone", str(model_folder), None, train_dataset=None, max_steps=1)
+    alone.train()
+    assert steps_of(alone)[0]["rewards/Letters/mean"] == 0.0
 
 
 def test_groups_of_the_same_row_are_different_groups(tmp_path: Path, model_folder: Path) -> None:

@@ -60,6 +60,7 @@ def test_the_readme_prints_this_program() -> None:
     assert HELLO.strip() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.report("P189", "P197")
 def test_hello_world_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     definitions, training = HELLO.split("GRPOTrainer(", 1)

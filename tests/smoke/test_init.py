@@ -53,7 +53,6 @@ def test_its_tests_pass_with_the_command_of_the_readme(demo: Path):
     assert "Ran 5 tests" in ran.stderr
 
 
-@pytest.mark.report("P194")
 def test_the_official_validator_passes_the_package(demo: Path):
     ran = subprocess.run(
         ["openenv", "validate", ".", "--skip-build", "--json"],
@@ -80,6 +79,7 @@ def test_its_files_have_nothing_to_complain_about(tmp_path: Path, name: str):
         assert ran.returncode == 0, ran.stdout
 
 
+@pytest.mark.report("P194")
 async def test_the_official_client_plays_an_episode(served: str):
     async with GenericEnvClient(base_url=served) as client:
         result = await client.reset(seed=3)
@@ -106,6 +106,7 @@ async def test_the_official_tool_client_finds_the_tool(served: str):
         assert "steps away" in await client.call_tool("dig", row=1, column=1)
 
 
+@pytest.mark.report("P194")
 def test_the_official_validator_passes_the_served_environment(served: str):
     report = validate_running_environment(served)
     failed = [criterion for criterion in report["criteria"] if not criterion["passed"]]

@@ -87,7 +87,6 @@ def test_a_fresh_start_puts_an_earlier_run_aside(tmp_path: Path, caplog):
     assert "resume_from_checkpoint=True" in caplog.text
 
 
-@pytest.mark.report("P173")
 def test_a_copy_beside_the_checkpoints_is_none_of_them(tmp_path: Path):
     for name in ("checkpoint-1", "checkpoint-1-best"):
         (tmp_path / name).mkdir()

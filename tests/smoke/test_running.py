@@ -318,6 +318,7 @@ def test_the_log_ends_with_a_summary_and_what_was_not_logged_yet(tmp_path: Path)
     assert output.metrics == last
 
 
+@pytest.mark.report("P186")
 @pytest.mark.contract(43)
 def test_a_reward_that_never_applies_leaves_no_number(tmp_path: Path) -> None:
     calls: list[int] = []
@@ -457,7 +458,6 @@ def test_without_being_asked_completions_are_not_written(tmp_path: Path) -> None
     assert not (tmp_path / "completions").exists()
 
 
-@pytest.mark.report("P184")
 def test_a_table_that_cannot_be_written_does_not_end_the_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -156,7 +156,9 @@ SECTIONS_AROUND: tuple[Section[Report], ...] = (
         {
             "P193": Report("huggingface/OpenEnv#379", "Code in the docs does not run"),
             "P194": Report(
-                "huggingface/OpenEnv#460", "What the scaffold makes cannot be built or served"
+                "huggingface/OpenEnv#460",
+                "What the scaffold makes cannot be built or served",
+                "tested and served by its README's commands, and played; no test builds its image",
             ),
             "P197": Report(
                 "huggingface/trl#5912",
@@ -171,7 +173,10 @@ SECTIONS_AROUND: tuple[Section[Report], ...] = (
                 "A native package is missing, and its name is not that of the module",
             ),
             "P203": Report(
-                "huggingface/OpenEnv#883", "A refusal of the hub says nothing that helps"
+                "huggingface/OpenEnv#883",
+                "A refusal of the hub says nothing that helps",
+                later="partly: who may not write is told how to log in; the hub's own reason, "
+                "such as a payment, is not repeated",
             ),
         },
     ),

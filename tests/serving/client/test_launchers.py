@@ -181,6 +181,7 @@ if sys.argv[1] == "run":
 """
 
 
+@pytest.mark.report("P214")
 def test_a_container_is_bound_to_this_machine_and_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

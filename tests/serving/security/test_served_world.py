@@ -55,7 +55,6 @@ def test_a_public_server_without_a_token_does_not_start():
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.report("P214")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="reads what other processes can see")
 def test_the_token_is_neither_in_the_command_nor_in_what_the_server_writes():
     port = free_port()

@@ -73,6 +73,7 @@ def test_a_file_is_read_and_plain_data_is_not_changed(tmp_path: Path):
     assert data == {"grpo": {"max_steps": 3}}
 
 
+@pytest.mark.report("P199")
 @pytest.mark.parametrize(
     ("override", "section", "name", "expected"),
     [

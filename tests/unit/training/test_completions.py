@@ -1,15 +1,22 @@
 """The table of completions: what a row shows, and that no value keeps it from being written."""
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
 import pytest
+from rich.console import Console
 
 from corral.algorithms import Advantages
 from corral.records import Episode, Group, Outcome, Task, Transcript
 from corral.rollout import Scored
-from corral.training.completions import completion_rows, first_of_each_prompt, write_parquet
+from corral.training.completions import (
+    completion_rows,
+    first_of_each_prompt,
+    print_sample,
+    write_parquet,
+)
 from corral.training.generation import Generation
 
 CALL = {"type": "function", "function": {"name": "add", "arguments": {"n": 1, "to": "x"}}}
@@ -75,6 +82,7 @@ def test_images_are_a_column_of_their_own_where_asked() -> None:
     assert shown[0]["prompt"][0]["content"] == [blocks[0], {"type": "image"}]
 
 
+@pytest.mark.report("P184")
 def test_values_without_a_common_type_are_written_as_text(tmp_path: Path) -> None:
     rows = completion_rows(generation("a", [{"type": "text", "text": "b"}]), 1, with_images=False)
     rows = [row | {"odd": odd} for row, odd in zip(rows, (1, object()), strict=True)]
@@ -83,3 +91,6 @@ def test_values_without_a_common_type_are_written_as_text(tmp_path: Path) -> Non
     assert [row["r"] for row in table] == [0.0, 1.0]
     assert table[0]["odd"] == "1"
     assert '"content": "a"' in table[0]["prompt"]
+    output = StringIO()
+    print_sample(rows, "Step 1", at_most=None, console=Console(file=output, width=200))
+    assert '"text": "b"' in output.getvalue()

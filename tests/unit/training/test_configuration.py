@@ -197,6 +197,7 @@ def test_what_trackers_record_hides_the_token_and_has_what_was_accepted() -> Non
     assert "hf_secret" not in f"{config.to_dict()}{config.to_json_string()}{config!r}"
     assert config.to_dict()["do_train"] is True
     plain = config.to_sanitized_dict()
+    assert "hf_secret" not in str(plain)
     assert plain["chat_template_kwargs"] == "{}"
     assert plain["num_generations"] == 8
 

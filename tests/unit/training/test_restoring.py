@@ -95,6 +95,7 @@ def _halve(path: Path) -> None:
     path.write_bytes(data[: len(data) // 2])
 
 
+@pytest.mark.report("P173")
 @pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json"])
 @pytest.mark.parametrize("damage", [_halve, Path.unlink])
 def test_a_damaged_checkpoint_is_called_damaged(

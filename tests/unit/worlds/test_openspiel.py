@@ -14,7 +14,6 @@ from corral.worlds.play import play_episodes, play_scripted
 pyspiel = pytest.importorskip("pyspiel", reason="needs corral[openspiel]")
 
 
-@pytest.mark.report("P202")
 @pytest.mark.parametrize("seed", range(20))
 def test_the_native_catch_is_openspiels(seed: int):
     own, rng = Catch(), random.Random(seed)
@@ -163,3 +162,4 @@ def test_without_openspiel_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(__import__("sys").modules, "pyspiel", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'corral\[openspiel\]'"):
         find_world("openspiel:catch")
+    assert find_world("catch").factory is Catch
