@@ -54,6 +54,7 @@ def tool_world(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
         yield server
 
 
+@pytest.mark.report("P094")
 async def test_generic_client(probe_world: ServerProcess) -> None:
     for episode in ("a", "b"):  # the second one needs the slot of the first
         async with GenericEnvClient(base_url=probe_world.url) as client:

@@ -189,7 +189,6 @@ def test_a_saved_model_loads_with_its_template(tmp_path: Path) -> None:
     made.end()
 
 
-@pytest.mark.report("P114")
 @pytest.mark.contract(34)
 def test_several_environments_each_play_their_own_rows(tmp_path: Path, model_folder: Path) -> None:
     rows = [

@@ -88,7 +88,9 @@ SECTIONS_AROUND: tuple[Section[Report], ...] = (
     Section(
         "Memory, weights and processes",
         {
-            "P137": Report("NVIDIA-NeMo/RL#3488", "A process waits for ever for one that has died"),
+            "P137": Report(
+                "NVIDIA-NeMo/RL#3488", "A process waits for ever for one that has failed"
+            ),
             "P147": Report("huggingface/trl#3678", "Logits of all tokens fill the memory"),
             "P154": Report("huggingface/trl#7310", "A metric that only one process logs stops all"),
             "P158": Report(

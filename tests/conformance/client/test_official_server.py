@@ -31,6 +31,7 @@ class CounterEnv(EnvClient[CountAction, CountObservation, State]):
     state_type = State
 
 
+@pytest.mark.report("P094")
 async def test_an_episode_in_dicts(counter: str):
     async with EnvClient(counter) as env:
         result = await env.reset(seed=7, episode_id="e", start=3, level="hard")
@@ -252,6 +253,8 @@ async def test_local_servers_are_reached_without_the_proxy(
 ):
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     async with EnvClient(counter) as env:
         assert (await env.reset()).observation["count"] == 0
 

@@ -107,7 +107,6 @@ def test_a_server_that_never_gets_ready_leaves_nothing(tmp_path: Path):
     assert_gone(tmp_path / "pids")
 
 
-@pytest.mark.report("P097")
 def test_a_command_that_ends_at_once_says_what_it_wrote():
     launcher = LocalProcess([sys.executable, "-c", "print('no such world'); raise SystemExit(3)"])
     with pytest.raises(LaunchError, match="no such world"):

@@ -16,6 +16,7 @@ from corral.serve.client.launchers import LocalProcess
 from corral.serve.client.remote import RemoteEnvironment
 from corral.worlds.registry import find_world
 
+SLOTS = 8
 WORLDS = ("guess_number", "wordle", "echo", f"{__file__}:Clerk")
 
 
@@ -70,7 +71,8 @@ class Courier:
 
 @pytest.fixture(scope="module", params=WORLDS)
 def served(request: pytest.FixtureRequest) -> Iterator[tuple[Any, RemoteEnvironment]]:
-    launcher = LocalProcess(request.param, ready_timeout_s=60)
+    variables = {"MAX_CONCURRENT_ENVS": str(SLOTS)}
+    launcher = LocalProcess(request.param, env_vars=variables, ready_timeout_s=60)
     url = io_thread().call(launcher.start())
     yield find_world(request.param), RemoteEnvironment(url)
     io_thread().call(launcher.stop())
@@ -158,5 +160,5 @@ async def test_more_episodes_than_slots_wait_for_their_turn(
         await close(env)
         return sum(value or 0.0 for value in rewards.values())
 
-    rewards = await asyncio.gather(*(play(row) for row in world.tasks(0, 24)))
-    assert len(rewards) == 24
+    rewards = await asyncio.gather(*(play(row) for row in world.tasks(0, 3 * SLOTS)))
+    assert len(rewards) == 3 * SLOTS

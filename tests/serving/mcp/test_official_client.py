@@ -96,6 +96,7 @@ async def test_two_sessions_share_nothing_and_each_frees_its_slot():
             assert slots.active_sessions == 1
 
 
+@pytest.mark.report("P088")
 async def test_a_client_that_leaves_without_a_word_is_reaped():
     app = create_app(Safe, idle_timeout_s=0.2)
     async with served(app) as address, connected(address) as (client, _):
@@ -161,6 +162,7 @@ async def test_whoever_runs_the_agent_gets_the_reward_over_the_websocket(who_lea
         await until(lambda: slots.active_sessions == 0)
 
 
+@pytest.mark.report("P091")
 async def test_openenv_clients_play_on_the_same_server_at_the_same_time():
     app = create_app(Safe)
     async with served(app) as address, connected(address) as (client, _):

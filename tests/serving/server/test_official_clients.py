@@ -52,6 +52,7 @@ async def test_the_tool_client_plays_a_class_of_tools() -> None:
         assert app.state.sessions.slots.active_sessions == 0
 
 
+@pytest.mark.report("P091")
 async def test_an_official_tool_world_is_served() -> None:
     from fastmcp import FastMCP
     from openenv.core.env_server.mcp_environment import MCPEnvironment

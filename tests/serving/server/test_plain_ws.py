@@ -118,7 +118,8 @@ async def test_each_session_lives_in_its_own_thread_and_closes_there_once() -> N
         for _ in range(4):
             async with peer(address) as client:
                 threads.add((await client.ask("reset", {}))["data"]["observation"]["thread"])
-                await client.ask("step", {})
+                # Both look where they are called; an error is what another thread would get.
+                assert (await client.ask("step", {}))["type"] == "observation"
                 client.socket.transport.abort()
         await until(lambda: len(Awkward.closed) == 4)
         await asyncio.sleep(0.1)
@@ -172,6 +173,7 @@ async def test_a_large_observation_and_a_large_action_pass() -> None:
 
 @pytest.mark.report("P088")
 async def test_an_idle_session_is_told_and_its_socket_closed() -> None:
+    assert _app().state.sessions.settings.idle_timeout_s > 0, "for all who do not ask"
     app = _app(idle_timeout_s=0.2, step_timeout_s=30.0)
     async with served(app) as address, peer(address) as client:
         await client.ask("step", {"what": "block", "value": 0.6})  # longer than the limit

@@ -314,8 +314,7 @@ async def test_the_event_loop_goes_on_while_a_tool_blocks():
 
     def block() -> str:
         """Block."""
-        release.wait(timeout=20)
-        return "released"
+        return "released" if release.wait(timeout=20) else "waited in vain"
 
     call = asyncio.create_task(tools_of([block]).bind().call("block", {}))
     await asyncio.sleep(0.001)

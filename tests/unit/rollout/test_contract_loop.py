@@ -164,6 +164,7 @@ class Plain:
 
 
 @pytest.mark.contract(34)
+@pytest.mark.report("P114")
 async def test_rewards_for_two_environments_each_score_their_own_rows(table: Any) -> None:
     def of_counter(environments: list[Any], **_: Any) -> list[float | None]:
         return [env.count / 10 if type(env) is Counter else None for env in environments]
@@ -188,6 +189,8 @@ async def test_rewards_for_two_environments_each_score_their_own_rows(table: Any
         (None, 6.0, None),
     ]
     assert [episode.reward for episode in episodes] == [3.3, 3.3, 12.0, 12.0]
+    is_offered = ["Look around." in table.shown(episode) for episode in episodes]
+    assert is_offered == [False, False, True, True]
     metrics = episode_metrics(episodes, table.chat.stop_ids)
     means = {name: metrics[f"rewards/{name}/mean"] for name in scored.names}
     assert means == {"of_counter": 0.3, "of_plain": 6.0, "Counter": 3.0}

@@ -172,6 +172,26 @@ async def test_n_rounds_of_tools_are_n_plus_one_turns(table: Any, rounds: int) -
     assert "tool_calls" in episode.messages[-1]
 
 
+@pytest.mark.report("P143")
+async def test_a_later_turn_encodes_only_what_is_new(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    tokenizer = table.chat.renderer.tokenizer
+    encode = tokenizer.encode
+
+    def counted(text: str, **options: Any) -> list[int]:
+        read.append(text)
+        return encode(text, **options)
+
+    monkeypatch.setattr(tokenizer, "encode", counted)
+    limits = Limits(turns=64, episode_tokens=40_000)
+    episode = await table.one(table.call("add", n=0), factory=Counter, limits=limits)
+    assert episode.turns == 65
+    # Twice at most: the scripted model encodes what it says with the same tokenizer.
+    assert sum(map(len, read)) < 2 * len(episode.transcript.ids())
+
+
 @pytest.mark.parametrize(
     ("spare", "turns", "roles"),
     [

@@ -26,6 +26,7 @@ def test_what_changes_nothing_is_accepted_without_a_word(
     assert not caplog.records
 
 
+@pytest.mark.report("P166")
 @pytest.mark.parametrize("kind", [GRPOConfig, SFTConfig])
 def test_what_would_have_an_effect_elsewhere_is_refused_or_told(
     kind: type[GRPOConfig], caplog: pytest.LogCaptureFixture

@@ -2,6 +2,7 @@
 
 import pkgutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib import import_module, resources
 from types import ModuleType
 from typing import Any
@@ -39,11 +40,15 @@ def test_the_same_row_and_seed_are_the_same_episode(name: str):
 @EVERY_WORLD
 def test_a_reset_starts_anew(name: str):
     world = WORLDS[name]
-    env, (row,) = world.factory(), world.tasks(4, 1)
-    first = env.reset(**row)
-    state = repr(vars(env))
-    assert env.reset(**row) == first
-    assert repr(vars(env)) == state
+    other, row = world.tasks(4, 2)
+    used = play_scripted(world, world.policy("random"), other, 0).env
+    again, new = [
+        play_scripted(one, world.policy("random"), row, 1)
+        for one in (replace(world, factory=lambda: used), world)
+    ]
+    assert (again.env is used, again.error) == (True, None)
+    assert (again.observation, again.turns) == (new.observation, new.turns)
+    assert (again.reward, again.metrics, again.is_win) == (new.reward, new.metrics, new.is_win)
 
 
 @EVERY_WORLD
