@@ -18,16 +18,15 @@ from corral.worlds.driving.scenarios import (
     PERSON_LENGTH_M,
     RoadUser,
     Scenario,
+    standing,
 )
-from corral.worlds.driving.scene import STANDSTILL_MPS, Command, Scene
+from corral.worlds.driving.scene import STANDSTILL_MPS, TICK_S, Command, Scene
 
-TICK_S = 0.05
 _TIMEOUT_S = 60.0
 """Loading a map takes a while."""
 _MAP = "Town04"
 """It has a motorway with several lanes each way."""
 _ROAD_M = 250.0
-_ROW_M = 0.8
 _RUN_UP_TICKS = 20
 """What drives starts so much earlier: the server drops cars on the road, and at rest."""
 _LOOKAHEAD_S = 0.5
@@ -142,15 +141,8 @@ class CarlaSimulator:
         looks = sorted(one.id for one in self._blueprints.filter("walker.pedestrian.*"))
         rng = random.Random(f"looks {user.gap_m}")
         return [
-            self._spawn(
-                rng.choice(looks),
-                self._stretch.place(
-                    user.lane,
-                    nearest + PERSON_LENGTH_M / 2 + _ROW_M * (number // 2),
-                    0.5 if number % 2 else -0.5,
-                ),
-            )
-            for number in range(user.count)
+            self._spawn(rng.choice(looks), self._stretch.place(user.lane, along, aside))
+            for along, aside in standing(nearest, user.count)
         ]
 
     def _spawn_car(self, kind: str, lane: int, along_m: float, speed_mps: float) -> Any:

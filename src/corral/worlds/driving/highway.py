@@ -16,14 +16,12 @@ from corral.worlds.driving.scenarios import (
     PERSON_LENGTH_M,
     RoadUser,
     Scenario,
+    standing,
 )
-from corral.worlds.driving.scene import STANDSTILL_MPS, Command, Scene
+from corral.worlds.driving.scene import STANDSTILL_MPS, TICK_S, Command, Scene
 
-TICK_S = 0.05
 _START_M = 50.0
 _ROAD_M = 1000.0
-_ROW_M = 0.8
-"""Between pedestrians that stand one behind the other; two stand side by side."""
 
 
 class HighwaySimulator:
@@ -73,14 +71,8 @@ class HighwaySimulator:
             return [car]
         lane = self._road.network.get_lane(_index(user.lane))
         people = [
-            _Pedestrian(
-                self._road,
-                lane.position(
-                    nearest + PERSON_LENGTH_M / 2 + _ROW_M * (number // 2),
-                    0.5 if number % 2 else -0.5,
-                ),
-            )
-            for number in range(user.count)
+            _Pedestrian(self._road, lane.position(along, aside))
+            for along, aside in standing(nearest, user.count)
         ]
         self._road.objects += people
         return people

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Kind = Literal["car", "pedestrians"]
@@ -15,6 +15,8 @@ SWERVE_S = 1.3
 """How long a lane change takes until the car is clear of what is ahead in the old lane."""
 CAR_LENGTH_M = 5.0
 PERSON_LENGTH_M = 0.6
+_ROW_M = 0.8
+"""Between pedestrians that stand one behind the other; two stand side by side."""
 _MARGIN_M = 4.0
 
 
@@ -73,6 +75,17 @@ class Scenario:
 
     def _people_in(self, lane: int) -> int:
         return sum(u.count for u in self.users if u.lane == lane and u.kind == "pedestrians")
+
+
+def standing(nearest_m: float, count: int) -> list[tuple[float, float]]:
+    """Where pedestrians stand: metres along the road, and to the right of their lane's middle."""
+    return [
+        (
+            nearest_m + PERSON_LENGTH_M / 2 + _ROW_M * (number // 2),
+            0.5 if number % 2 else -0.5,
+        )
+        for number in range(count)
+    ]
 
 
 def stopping_m(speed_mps: float, deceleration_mps2: float) -> float:
@@ -152,8 +165,8 @@ def _road(
         for one in beside
         if one != free
     ]
-    placed = RoadUser(kind=ahead.kind, lane=lane, gap_m=ahead.gap_m, count=ahead.count)
-    return Scenario(name=name, lanes=3, lane=lane, speed_mps=speed, users=(placed, *traffic))
+    users = (replace(ahead, lane=lane), *traffic)
+    return Scenario(name=name, lanes=3, lane=lane, speed_mps=speed, users=users)
 
 
 def _too_near(rng: random.Random, speed: float) -> float:

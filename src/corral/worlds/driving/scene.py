@@ -11,6 +11,7 @@ from corral.worlds.driving.scenarios import (
     stopping_m,
 )
 
+TICK_S = 0.05
 STANDSTILL_MPS = 0.1
 _FORGOTTEN_M = 20.0
 """What is farther behind is not told."""
