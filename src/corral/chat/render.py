@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from corral.chat.images import Encoded, ImageReader
-from corral.chat.messages import role_remedy
 from corral.chat.pictures import has_image
 from corral.chat.tokenizer import Tokenizer, encode
-from corral.chat.written import PLAYED_ROLES, Written, check_written
+from corral.chat.written import Written, check_written, remedy_of
 from corral.errors import ImageError, TemplateError
 from corral.records import Message
 from corral.records.images import is_image_block
@@ -75,12 +74,11 @@ class Renderer:
         except Exception as error:
             # A template is a program we did not write: it may raise anything.
             roles = [str(message["role"]) for message in messages]
-            other = next((role for role in roles if role not in (*PLAYED_ROLES, "system")), None)
             line = _line_of(error)
             where = "" if line is None else f" in line {line}"
             raise TemplateError(
                 f"The chat template failed{where} on messages with roles [{', '.join(roles)}]: "
-                f"{type(error).__name__}: {error}{f' {role_remedy(other)}' if other else ''}"
+                f"{type(error).__name__}: {error}{remedy_of(roles)}"
             ) from error
 
     def ids(

@@ -17,6 +17,12 @@ Written = set[tuple[str, bool]]
 """Roles that were found written: at the beginning of a conversation, or later."""
 
 
+def remedy_of(roles: Sequence[str]) -> str:
+    """What to do about the first role that a template may not know, after a space; else nothing."""
+    other = next((role for role in roles if role not in (*PLAYED_ROLES, "system")), None)
+    return f" {role_remedy(other)}" if other else ""
+
+
 def check_written(
     messages: Sequence[Message], render: Callable[[Sequence[Message]], str], known: Written
 ) -> None:

@@ -6,11 +6,10 @@ from typing import Any
 
 from corral.chat import ChatFormat
 from corral.chat.images import Encoded
-from corral.chat.messages import role_remedy
 from corral.chat.pictures import has_image
 from corral.chat.proof import without_thoughts
 from corral.chat.tokenizer import decode, encode, first_difference
-from corral.chat.written import PLAYED_ROLES
+from corral.chat.written import remedy_of
 from corral.errors import ImageError, TemplateError, UsageError
 from corral.records import Message, PlacedImage
 
@@ -49,10 +48,9 @@ def lay_out(
     position = _next_assistant(messages, first)
     if position is None:
         roles = list(dict.fromkeys(str(message["role"]) for message in messages))
-        other = next((role for role in roles if role not in (*PLAYED_ROLES, "system")), None)
         raise UsageError(
             "A conversation without an assistant message has nothing to learn (its roles: "
-            f"{', '.join(roles)}).{f' {role_remedy(other)}' if other else ''}"
+            f"{', '.join(roles)}).{remedy_of(roles)}"
         )
     chat.renderer.check_written(messages, tools=tools)
     laid = _Tokens(chat.prompt(list(messages[:position]), tools))
