@@ -177,8 +177,6 @@ SECTIONS_AROUND: tuple[Section[Report], ...] = (
             "P203": Report(
                 "huggingface/OpenEnv#883",
                 "A refusal of the hub says nothing that helps",
-                later="partly: the remedy is to log in; the hub's reason in its answer's body is "
-                "not repeated, and other ways to publish are not named",
             ),
         },
     ),

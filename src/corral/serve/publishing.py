@@ -174,8 +174,10 @@ def push_space(plan: SpacePlan) -> str:
     except Exception as error:  # the boundary to the Hub: what its network raises has no one base
         raise CorralError(
             f"Hugging Face did not take the Space {plan.repo_id!r}. "
-            f"{type(error).__name__}: {_first_line(error)} Log in "
-            "with `hf auth login` or set HF_TOKEN, to an account that may write there."
+            f"{type(error).__name__}: {_reason(error)} Log in "
+            "with `hf auth login` or set HF_TOKEN, to an account that may write there. "
+            "Without the Hub: `corral push --registry` makes an image, and `corral serve` serves "
+            "it from here."
         ) from error
     return str(space)
 
@@ -232,5 +234,8 @@ def _check_exit(command: Sequence[str], status: int) -> None:
         )
 
 
-def _first_line(error: Exception) -> str:
-    return io.StringIO(str(error)).readline().strip()
+def _reason(error: Exception) -> str:
+    """The first line, and what the Hub answered: the client puts that lines below."""
+    first = io.StringIO(str(error)).readline().strip()
+    answered = getattr(error, "server_message", None)
+    return f"{first} It answered: {answered.rstrip('.')}." if answered else first

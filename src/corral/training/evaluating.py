@@ -36,13 +36,12 @@ def evaluation_rows(data: Any) -> Sequence[Any]:
     return list(data) if is_stream(data) else rows_of(data, name="eval_dataset")
 
 
-def evaluation_tasks(data: Any, kinds: Kinds, seed: int) -> list[Task]:
+def evaluation_tasks(rows: Sequence[Any], kinds: Kinds, seed: int) -> list[Task]:
     """The tasks of an evaluation: the same each time, so that evaluations can be compared.
 
     Raises:
         UsageError: There are no rows, or one cannot be played in these environments.
     """
-    rows = evaluation_rows(data)
     check_rows(rows, kinds, name="eval_dataset")
     if not rows:
         raise UsageError("eval_dataset has no rows: give at least one task.")

@@ -147,8 +147,9 @@ class GRPOTrainer(ScriptView, Trainer):
         self.source = task_source(
             train_dataset, self.environment_kinds, self.args, per_generation=self.plan.tasks
         )
-        for data in evaluation_sets(eval_dataset).values():
-            evaluation_tasks(data, self.environment_kinds, self.args.seed)
+        held_out = [evaluation_rows(data) for data in evaluation_sets(eval_dataset).values()]
+        for rows in held_out:
+            evaluation_tasks(rows, self.environment_kinds, self.args.seed)
         self.processing_class = load_processing_class(
             model, processing_class, trust_remote_code=self.args.trust_remote_code
         )
@@ -170,8 +171,7 @@ class GRPOTrainer(ScriptView, Trainer):
         if rollout_func is None:
             sets = tool_sets(self.environment_kinds, tools)
             check_prompt_roles(self.source.known_rows, sets, self.chat)
-            for data in evaluation_sets(eval_dataset).values():
-                rows = evaluation_rows(data)
+            for rows in held_out:
                 check_prompt_roles(rows, sets, self.chat, name="eval_dataset")
             context = self.engine.max_context()
             check_prompt_lengths(self.source.known_rows, sets, self.chat, context)
@@ -276,7 +276,8 @@ class GRPOTrainer(ScriptView, Trainer):
         for name, data in sets.items():
             prefix = metric_key_prefix if name is None else f"{metric_key_prefix}_{name}"
             with random_streams_kept():
-                tasks = evaluation_tasks(data, self.environment_kinds, self.args.seed)
+                rows = evaluation_rows(data)
+                tasks = evaluation_tasks(rows, self.environment_kinds, self.args.seed)
                 numbers = self._evaluation.measure(tasks, prefix, self.callback_handler.callbacks)
             self.loop.evaluated(numbers)
             every |= numbers

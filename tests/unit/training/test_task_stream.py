@@ -8,7 +8,7 @@ import pytest
 
 from corral import GRPOConfig, UsageError
 from corral.errors import WrongTypeError
-from corral.training.evaluating import evaluation_sets, evaluation_tasks
+from corral.training.evaluating import evaluation_rows, evaluation_sets, evaluation_tasks
 from corral.training.playing import task_source
 from corral.training.task_stream import TaskStream
 
@@ -129,7 +129,8 @@ def test_evaluations_read_streams_and_dicts_of_datasets() -> None:
     every = {"listed": data, "streamed": data.to_iterable_dataset()}
     for sets in (every, datasets.DatasetDict(listed=data)):
         for one in evaluation_sets(sets).values():
-            found = [task.columns["number"] for task in evaluation_tasks(one, {}, seed=1)]
+            tasks = evaluation_tasks(evaluation_rows(one), {}, seed=1)
+            found = [task.columns["number"] for task in tasks]
             assert found == list(range(7))
     (name,) = evaluation_sets(datasets.IterableDatasetDict(a=every["streamed"]))
     assert name == "a"
