@@ -41,9 +41,9 @@ templates: $(VENV)/.development
 # are skipped and say so.
 worlds: export OMP_NUM_THREADS = 1
 worlds: $(VENV)/.development
-	$(BIN)/python -m pytest tests/worlds -n 2 -q
+	$(BIN)/python -m pytest tests/worlds -n 2 -q -m "not stress"
 
-# Several Chromiums at a time: minutes.
+# With what `make worlds` leaves out: several Chromiums at a time, dozens of games. Minutes.
 browser: export OMP_NUM_THREADS = 1
 browser: $(VENV)/.development
 	$(BIN)/corral install browser

@@ -4,12 +4,14 @@ import asyncio
 import base64
 import json
 import os
+import random
 import signal
 import struct
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -55,6 +57,7 @@ async def strange() -> AsyncIterator[Any]:
     await env.close()
 
 
+@pytest.mark.stress
 @pytest.mark.report("P113")
 def test_twenty_episodes_six_at_a_time_leave_no_process_and_no_port():
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(TESTS)]))
@@ -75,6 +78,21 @@ def test_twenty_episodes_six_at_a_time_leave_no_process_and_no_port():
     assert len(told["ports"]) == 1, "the server's; pages need none"
     assert wait_until(lambda: not any(map(is_there, told["pids"])))
     assert not is_listened_on(told["ports"][0])
+
+
+@pytest.mark.stress
+async def test_random_play_wins_a_third_of_what_one_click_decides():
+    world = find_environment("corral.worlds.browser:ONE_CLICK")
+    env: Any = world.factory()
+    won: list[float] = []
+    for number, row in enumerate(world.evaluation_tasks(60)):
+        text, rng = await env.reset(**row), random.Random(number)
+        while (action := world.policy("random")(env, text, rng)) is not None:
+            text = await getattr(env, action.tool)(**action.arguments)
+        won.append(await env.get_reward())
+    await env.close()
+    assert set(won) == {0.0, 1.0}
+    assert fmean(won) == pytest.approx(0.32, abs=3 * 0.06)  # as its README says; three deviations
 
 
 async def test_a_page_is_the_same_for_the_same_seed_whatever_was_played_before(strange: Any):

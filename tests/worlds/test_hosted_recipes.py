@@ -17,7 +17,11 @@ def test_there_are_such_recipes():
     assert HOSTED == ["browser", "driving"]
 
 
-@pytest.mark.parametrize("name", HOSTED)
+# A minute of pages; what is special to the browser is in its example too.
+LONG = pytest.param("browser", marks=pytest.mark.stress)
+
+
+@pytest.mark.parametrize("name", [LONG, "driving"])
 def test_a_recipe_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     skip_without(RECIPES[name]["environment"])
     monkeypatch.chdir(tmp_path)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -46,8 +46,20 @@ def test_every_player_of_every_world_has_a_score():
     assert have >= {(name, player) for name in WORLDS_HERE for player in WORLDS[name].policies}
 
 
+def each_score() -> list[Any]:
+    """With a mark on those of a simulator, whose games take minutes."""
+    return [
+        pytest.param(
+            score,
+            id=f"{score.world}-{score.player}",
+            marks=[pytest.mark.stress] if score.world == "driving" else [],
+        )
+        for score in stated()
+    ]
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("score", stated(), ids=lambda score: f"{score.world}-{score.player}")
+@pytest.mark.parametrize("score", each_score())
 def test_a_player_has_its_score(score: Score):
     if score.world.startswith("openspiel:"):
         pytest.importorskip("pyspiel", reason="needs corral[openspiel]")
