@@ -1,13 +1,15 @@
 """Three steps of each path through the GRPO trainer, on a tiny random model."""
 
 import json
+import random
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from peft import LoraConfig
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corral import GRPOConfig, GRPOTrainer, UsageError
 from corral.training.precise_head import PreciseHead
@@ -313,6 +315,34 @@ def test_a_run_continues_where_it_was_saved(tmp_path: Path, model_folder: Path) 
     second.train(resume_from_checkpoint=True)
     assert torch.equal(weights(second.model), weights(whole.model))
     assert [e["loss"] for e in steps_of(second)] == [e["loss"] for e in steps_of(whole)]
+
+
+def test_a_checkpoint_is_a_model_that_loads(tmp_path: Path, model_folder: Path) -> None:
+    made = trainer(tmp_path, str(model_folder), max_steps=2, save_steps=2)
+    made.train()
+    checkpoint = made.run_folder.checkpoints_path / "grpo" / "checkpoint-2"
+    loaded = AutoModelForCausalLM.from_pretrained(checkpoint)
+    assert torch.equal(weights(loaded), weights(made.model))
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint)
+    assert tokenizer.chat_template == made.processing_class.chat_template
+    adapted = trainer(tmp_path / "adapter", str(model_folder), peft_config=LoraConfig())
+    adapted.train()
+    assert not list(adapted.run_folder.checkpoints_path.glob("grpo/*/config.json"))
+
+
+def test_how_fast_tools_answer_changes_no_bit(tmp_path: Path, model_folder: Path) -> None:
+    class Dawdling(Letters):
+        def reset(self, goal: str = "", **kwargs: Any) -> str:
+            time.sleep(random.SystemRandom().random() / 20)
+            return super().reset(goal, **kwargs)
+
+    runs = [
+        trainer(tmp_path / name, str(model_folder), environment_factory=factory, max_steps=4)
+        for name, factory in (("prompt", Letters), ("dawdling", Dawdling))
+    ]
+    for run in runs:
+        run.train()
+    assert torch.equal(*(weights(run.model) for run in runs))
 
 
 @pytest.mark.report("P059")

@@ -22,6 +22,13 @@ from corral.algorithms.metrics import (
 )
 from corral.errors import UsageError
 
+ROUNDING = 1e-4
+"""Differences of logprobs below this are rounding in float32, and count as none.
+
+How the engine rounds depends on which rows it decodes together, and so on how fast tools answer.
+Without this, a run's weights would depend on that in their last digits, and no two runs be equal.
+"""
+
 
 class CorrectionMode(StrEnum):
     """What the ratio is taken over, and what happens to one that is out of bounds."""
@@ -66,13 +73,15 @@ def importance_ratio(
 ) -> ImportanceRatio | None:
     """The correction for a batch, or None when it has no sampling logprobs.
 
-    A token whose logprob the engine did not report (NaN) counts as ratio 1.
+    A token whose logprob the engine did not report (NaN), or whose logprobs differ by less than
+    ``ROUNDING``, counts as ratio 1.
     """
     mode = CorrectionMode(mode)
     check_bounds(mode, clip_min=clip_min, clip_max=clip_max)
     difference = _difference(batch)
     if difference is None:
         return None
+    difference = torch.where(difference.abs() < ROUNDING, 0.0, difference)
     log_ratio = batch.row_sum(difference) if mode.is_per_row() else difference
     ratio = log_ratio.exp()
     if mode.truncates():

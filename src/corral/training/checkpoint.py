@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,12 @@ def save_checkpoint(
     state: dict[str, Any],
     keep: int | None,
     beside: Beside | None = None,
+    describe: Callable[[Path], None] | None = None,
 ) -> Path:
     """Write checkpoint ``step`` atomically and drop all but the newest ``keep``.
+
+    Args:
+        describe: Puts into a folder what ``from_pretrained`` wants beside the weights.
 
     Raises:
         StorageError: The disk is full, or may not be written; the checkpoints before are still
@@ -59,6 +63,9 @@ def save_checkpoint(
         _drop_leftovers(folder)
         try:
             _write_draft(draft, parts, described)
+            if describe is not None:
+                describe(draft)
+            _flush_to_disk(draft)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
@@ -73,10 +80,9 @@ def save_checkpoint(
 def _write_draft(draft: Path, parts: Beside, described: Mapping[str, Any]) -> None:
     draft.mkdir()
     for name, tensors in parts.items():
-        save_file(_on_cpu(tensors), draft / f"{name}.safetensors")
+        save_file(_on_cpu(tensors), draft / f"{name}.safetensors", {"format": "pt"})
     text = json.dumps(described, indent=1, default=str)
     (draft / "state.json").write_text(text, encoding="utf-8")
-    _flush_to_disk(draft)
 
 
 def load_checkpoint(
@@ -160,6 +166,6 @@ def _flatten_optimizer(
 
 def _flush_to_disk(folder: Path) -> None:
     """Force the files out before the rename makes them count."""
-    for path in folder.iterdir():
+    for path in filter(Path.is_file, folder.rglob("*")):
         with path.open("rb") as file:
             os.fsync(file.fileno())

@@ -238,7 +238,7 @@ class Learner:
         """Pass a step in which nothing can be learned, leaving weights and moments as they are."""
         return self._advance(torch.zeros((), device=self.device), 0.0, self._set_rate())
 
-    def save(self, folder: Path, state: dict[str, Any]) -> None:
+    def save(self, folder: Path, state: dict[str, Any], describe: Callable[[Path], None]) -> None:
         """Write a checkpoint of the current step, on the main process."""
         if self.lr_scheduler is not None:
             state = state | {"lr_scheduler": self.lr_scheduler.state_dict()}
@@ -251,6 +251,7 @@ class Learner:
                 state=state,
                 keep=self.config.save_total_limit,
                 beside=self.beside,
+                describe=describe,
             )
         self.accelerator.wait_for_everyone()
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from safetensors import SafetensorError
 from torch import nn
+from transformers import PreTrainedModel
 
 from corral.errors import storage_boundary
 
@@ -30,11 +31,30 @@ def save_pretrained(model: nn.Module, tokenizer: Any, chat: HasTemplate, path: P
     with writing_tensors(path):
         path.mkdir(parents=True, exist_ok=True)
         model.save_pretrained(path)  # type: ignore[operator]
-        if chat.template is not None:
-            # The user's tokenizer (or processor) stays as it is; the saved one has the template.
-            tokenizer = copy(tokenizer)
-            tokenizer.chat_template = chat.template
-        tokenizer.save_pretrained(path)
+        _save_tokenizer(tokenizer, chat, path)
+
+
+def describe_checkpoint(model: nn.Module, tokenizer: Any, chat: HasTemplate, path: Path) -> None:
+    """Write what makes a checkpoint a model that ``from_pretrained`` loads.
+
+    Nothing where a checkpoint has a part of the weights only, as with an adapter.
+    """
+    is_whole = all(parameter.requires_grad for parameter in model.parameters())
+    if is_whole and isinstance(model, PreTrainedModel):
+        config = copy(model.config)
+        config.architectures = [type(model).__name__]
+        config.save_pretrained(path)
+        if model.can_generate() and model.generation_config is not None:
+            model.generation_config.save_pretrained(path)
+        _save_tokenizer(tokenizer, chat, path)
+
+
+def _save_tokenizer(tokenizer: Any, chat: HasTemplate, path: Path) -> None:
+    if chat.template is not None:
+        # The user's tokenizer (or processor) stays as it is; the saved one has the template.
+        tokenizer = copy(tokenizer)
+        tokenizer.chat_template = chat.template
+    tokenizer.save_pretrained(path)
 
 
 @contextmanager

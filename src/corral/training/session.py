@@ -60,6 +60,7 @@ class Session:
         learner: Learner,
         state: TrainerState,
         tracker: Tracker | None,
+        describe: Callable[[Path], None],
     ) -> None:
         self.run_folder = RunFolder(folder)
         self.stage = stage
@@ -67,6 +68,7 @@ class Session:
         self.writing = ExitStack()
         """Holds the run folder while a run writes there."""
         self._learner = learner
+        self._describe = describe
         self._is_main = learner.accelerator.is_main_process
         self._tracker = combine(JsonlTracker(self.run_folder), *([tracker] if tracker else []))
 
@@ -170,7 +172,7 @@ class Session:
         """
         state = {"num_tokens": self.state.num_tokens, **(more or {})}
         try:
-            self._learner.save(self.checkpoint_folder, state)
+            self._learner.save(self.checkpoint_folder, state, self._describe)
         except StorageError as error:
             newest = self.newest_checkpoint()
             kept = f"The newest checkpoint is {newest}." if newest else "There is no checkpoint."

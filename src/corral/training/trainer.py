@@ -4,6 +4,7 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from corral.training.hub import HubUploads
 from corral.training.learner import Learner
 from corral.training.loop import Callback, Loop
 from corral.training.model_card import model_card
+from corral.training.saving import describe_checkpoint
 from corral.training.session import Session
 from corral.training.state import TrainerState
 from corral.training.trackers import finish_trackers, tracker_callbacks
@@ -56,7 +58,8 @@ class Trainer(ABC):
         steps_per_epoch: int,
     ) -> None:
         """The last of the set-up: what surrounds the steps of a run."""
-        self.session = Session(folder, stage, learner, self.state, tracker)
+        describe = partial(describe_checkpoint, learner.model, self.processing_class, self.chat)
+        self.session = Session(folder, stage, learner, self.state, tracker, describe)
         self.hub = HubUploads(self.args, folder.name)
         self.base_model = None if isinstance(model, nn.Module) else str(model)
         self.loop = Loop(

@@ -12,6 +12,7 @@ from corral.algorithms import (
     importance_ratio,
     policy_loss,
 )
+from corral.algorithms.correction import ROUNDING
 from corral.errors import UsageError
 
 LOG_2 = math.log(2.0)
@@ -74,6 +75,20 @@ def test_a_missing_logprob_counts_as_ratio_one_and_is_counted(batch_of, mode):
     assert result.loss.isfinite()
     metrics = finish_metrics(correction_metrics(batch, ratio))
     assert metrics["sampling/missing_logprobs"] == 1.0
+
+
+@pytest.mark.parametrize("mode", ["token_truncate", "sequence_truncate"])
+def test_differences_of_rounding_count_as_none(batch_of, mode):
+    off = ROUNDING / 2
+    batch = batch_of(
+        [[-1.0, -1.0, -1.0]],
+        old_logprobs=[[-1.0, -1.0, -1.0]],
+        sampling_logprobs=[[-1.0 + off, -1.0 - off, -1.0 - off]],
+        advantages=[1.0],
+    )
+    assert set(importance_ratio(batch, mode).per_token(batch.row).tolist()) == {1.0}
+    told = finish_metrics(correction_metrics(batch, None))
+    assert told["sampling/sampling_logp_difference/max"] == pytest.approx(off, rel=1e-2)
 
 
 def test_a_row_ratio_is_a_factor_of_each_of_its_tokens(drifted):
