@@ -44,7 +44,8 @@ def evaluate(
 
     # Wrong use is told at once: the imports below take seconds.
     if world is None and not RunFolder(Path(model)).config_path.is_file():
-        raise UsageError(f"{model} is no run folder, so say which world to play: --world NAME.")
+        what = "no run folder of a recipe" if Path(model).is_dir() else "not a folder that is here"
+        raise UsageError(f"{model} is {what}, so say which world to play: --world NAME.")
     with prints_apart():
         rows = None if dataset is None else given_rows(dataset, split)
         if world is not None:

@@ -66,3 +66,12 @@ class Environment(Protocol):
     def reset(self, **row: Any) -> Any:
         """Start an episode and return an `Observation` (or a coroutine of one)."""
         ...
+
+
+def seen_nowhere(environment: object, name: str) -> AttributeError:
+    """What to raise for a member of an environment that plays in another process or on a server."""
+    return AttributeError(
+        f"{type(environment).__name__!r} plays elsewhere, so that only `done`, `metrics`, "
+        f"`reward_parts` and `won` of it are seen, and not {name!r}. Put what a reward function "
+        "needs into `metrics`."
+    )

@@ -47,6 +47,7 @@ from corral.training.special_tokens import prepared
 from corral.training.token_rows import check_shape
 from corral.training.trackers import check_trackers
 from corral.training.trainer_config import TrainerConfig
+from corral.worlds.world import World
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,8 @@ def check_recipe(recipe: Recipe, worlds: Worlds) -> None:
         if kinds and recipe.evaluation.dataset is not None:
             rows = _rows(recipe.evaluation.dataset, "evaluation.dataset")
             _check_played(rows, kinds, chat, name="evaluation.dataset")
+        elif None in worlds and (recipe.grpo is None or recipe.grpo.dataset is None):
+            _check_games(worlds[None], recipe.evaluation.games)
 
 
 def check_played(rows: Rows, worlds: Worlds, name: str) -> None:
@@ -183,6 +186,14 @@ def _check_reinforcement(
     else:  # the recipe checks that there is one world; its rows are all made alike
         name = f"tasks of {worlds[None].name}"
         _check_played(worlds[None].tasks(0, 1), kinds, chat, name=name)
+
+
+def _check_games(world: World, games: int) -> None:
+    """A world may have fewer different ones than are asked for."""
+    try:
+        world.evaluation_tasks(games)
+    except UsageError as error:
+        raise UsageError(f"evaluation.games={games} in {world.name}: {error}") from None
 
 
 def _check_played(rows: Rows, kinds: Kinds, chat: ChatFormat | None, *, name: str) -> None:

@@ -1,5 +1,6 @@
 """Batch arithmetic of GRPO: how many episodes a generation has and how many steps it feeds."""
 
+import math
 from dataclasses import dataclass
 
 from corral.errors import UsageError
@@ -63,7 +64,8 @@ def plan_batches(config: GRPOConfig, processes: int) -> BatchPlan:
         raise UsageError(
             f"A generation has {episodes} episodes (batch {config.per_device_train_batch_size} × "
             f"{processes} processes × {per_generation} steps), which num_generations={members} "
-            f"does not divide. Set generation_batch_size to a multiple of {members}."
+            "does not divide. Set generation_batch_size to a multiple of "
+            f"{math.lcm(rows, members)}."
         )
     tasks = episodes // members
     if tasks % processes:

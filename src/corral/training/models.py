@@ -234,9 +234,11 @@ def from_pretrained(
     """
     path = Path(name)
     if path.is_dir() and not (path / "config.json").is_file():
+        within = sorted(each.parent for each in path.glob("*/*/config.json"))
+        remedy = f"such as {within[-1]}" if within else "that save_pretrained wrote"
         raise UsageError(
             f"{what}={str(name)!r} is a folder without config.json, so not a model. Give a folder "
-            "that save_pretrained wrote."
+            f"{remedy}."
         )
     if not path.is_dir() and is_path(str(name)):
         problem = "is a file" if path.is_file() else "does not exist"

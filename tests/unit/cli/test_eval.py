@@ -7,7 +7,7 @@ import pytest
     ("arguments", "message"),
     [
         (["nothing-here", "--world", "wordel"], "Unknown world 'wordel'"),
-        (["nothing-here"], "nothing-here is no run folder, so say which world to play"),
+        (["nothing-here"], "nothing-here is not a folder that is here, so say which world to play"),
         (["empty", "--world", "echo"], "model='empty' is a folder without config.json"),
         (["./none", "--world", "echo"], "model='./none' does not exist"),
         (["a/b/c", "--world", "echo"], "model='a/b/c' does not exist"),

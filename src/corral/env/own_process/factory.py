@@ -6,11 +6,12 @@ import sys
 import weakref
 from collections.abc import Callable
 from functools import cached_property, wraps
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 from pydantic_core import to_jsonable_python
 
 from corral.env.content import for_json
+from corral.env.contract import seen_nowhere
 from corral.env.own_process.kept import Kept
 from corral.env.own_process.started import Started
 from corral.env.tools import discover_tools
@@ -97,6 +98,9 @@ class ProcessEnvironment:
         """Why there is no process any more."""
         self._has_failed = False
         """Whether it, or something beneath it, failed: not one for others to go on with."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise seen_nowhere(self, name)
 
     def reset(self, **row: Any) -> Any:
         """Start an episode, and before the first one the process."""

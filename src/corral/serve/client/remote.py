@@ -3,9 +3,10 @@
 import json
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from corral.env.content import are_content_blocks
+from corral.env.contract import seen_nowhere
 from corral.env.signatures import method_of
 from corral.errors import InfrastructureFault
 from corral.serve.client.address import address_of
@@ -97,6 +98,9 @@ class ServedWorld:
     def __init__(self) -> None:
         self._client: EnvClient[Any, Any, Any] = EnvClient(self._base_url, options=self._options)
         self._begin()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise seen_nowhere(self, name)
 
     async def reset(self, **row: Any) -> str | list[Any] | None:
         """Start an episode in a session; the columns of the row are the server's to read."""
