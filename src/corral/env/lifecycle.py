@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from corral.env.calls import ToolSet, tools_of
-from corral.env.content import with_blocks
+from corral.env.content import are_content_blocks, with_blocks
 from corral.env.contract import CLOSE, Observation
 from corral.env.introspection import as_float, required_parameters, shown
 from corral.env.own_reward import reward_columns
@@ -197,7 +197,7 @@ async def call_reset(
         own = deepcopy(dict(row))
         value = await run_user_code(cast("Any", environment).reset, own, executor=executor)
         value = with_blocks(value)
-    if value is None or isinstance(value, str | list):
+    if value is None or value == [] or isinstance(value, str) or are_content_blocks(value):
         return cast("Observation", value)
     raise EnvironmentFault(
         f"{what} returned a {type(value).__name__} ({shown(value)}). Return the text to show the "

@@ -1,5 +1,6 @@
 """What Corral knows about a playable world beside its environment class."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +11,8 @@ from corral.worlds.policy import Policy, PolicyAction
 
 __all__ = ["Policy", "PolicyAction", "Row", "TaskSource", "World"]
 
+logger = logging.getLogger(__name__)
+
 Row = dict[str, Any]
 """One dataset row: ``prompt`` and the columns that ``reset`` takes."""
 
@@ -19,7 +22,12 @@ TaskSource = Callable[[int, int], list[Row]]
 
 def was_won(environment: Any) -> bool:
     """Whether an environment says of itself that it was won, in an attribute ``won``."""
-    return getattr(environment, "won", False) is True
+    try:
+        # Equal, not identical: NumPy has a truth of its own. A text is none.
+        return bool(getattr(environment, "won", False) == True)  # noqa: E712
+    except Exception as error:  # noqa: BLE001 – a property is the user's code
+        logger.warning("%s.won raised, so it counts as lost: %r", type(environment).__name__, error)
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,7 +182,9 @@ async def test_observations_pass_through(observation: Any):
     assert await call_reset(returning(observation), {}) == observation
 
 
-@pytest.mark.parametrize("observation", [("obs", {}), {"board": 1}, 3])
+@pytest.mark.parametrize(
+    "observation", [("obs", {}), {"board": 1}, 3, ["a"], [{"type": "text", "text": None}]]
+)
 async def test_what_is_no_observation_is_refused(observation: Any):
     with pytest.raises(EnvironmentFault, match=r"Made.reset returned a .*Return the text"):
         await call_reset(returning(observation), {})

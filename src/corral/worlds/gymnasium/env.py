@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from corral.env.signatures import ToolSpec, method_of
+from corral.errors import InfrastructureFault
 from corral.worlds.gymnasium.actions import Actions, actions_of
 from corral.worlds.gymnasium.loading import make, manual
 from corral.worlds.gymnasium.show import shown
@@ -118,17 +119,23 @@ class GymnasiumEnvironment:
             self.illegal_actions += 1
             self._measure()
             raise
-        observation, reward, terminated, truncated, _ = self._env.step(action)
+        try:
+            observation, reward, terminated, truncated, _ = self._env.step(action)
+            gained, is_end, is_cut = float(reward), bool(terminated), bool(truncated)
+        except Exception as error:  # a simulator's own; a legal action is not the model's mistake
+            raise InfrastructureFault(
+                f"{self._gym_id}: step({action!r}) failed with {type(error).__name__}: {error}"
+            ) from error
         self.steps += 1
-        self.total += float(reward)
-        self.done = bool(terminated or truncated)
-        self.won = self.done and self._is_won(float(reward), is_end=bool(terminated))
-        self._largest = max(self._largest, float(reward))
+        self.total += gained
+        self.done = is_end or is_cut
+        self.won = self.done and self._is_won(gained, is_end=is_end)
+        self._largest = max(self._largest, gained)
         self._measure()
-        text = f"{type(self)._show(self._env, observation)}\nReward: {float(reward):g}."
+        text = f"{type(self)._show(self._env, observation)}\nReward: {gained:g}."
         if not self.done:
             return text
-        why = "over" if terminated else "broken off after its longest time"
+        why = "over" if is_end else "broken off after its longest time"
         return f"{text} The episode is {why}. All rewards: {self.total:g}."
 
     def _is_won(self, last: float, *, is_end: bool) -> bool:
