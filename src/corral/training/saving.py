@@ -1,7 +1,7 @@
 """Writing a trained model so that it loads, and speaks, as it was trained."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from typing import Any, Protocol
@@ -45,7 +45,9 @@ def describe_checkpoint(model: nn.Module, tokenizer: Any, chat: HasTemplate, pat
         config.architectures = [type(model).__name__]
         config.save_pretrained(path)
         if model.can_generate() and model.generation_config is not None:
-            model.generation_config.save_pretrained(path)
+            # It refuses settings that contradict each other; no reason to lose a checkpoint.
+            with suppress(ValueError):
+                model.generation_config.save_pretrained(path)
         _save_tokenizer(tokenizer, chat, path)
 
 
