@@ -49,7 +49,7 @@ browser: $(VENV)/.development
 	$(BIN)/corral install browser
 	$(BIN)/python -m pytest tests/worlds -n 2 -q -k browser
 
-# What `make worlds` skips where highway-env is not installed: thousands of games.
+# With what `make worlds` leaves out: thousands of games in highway-env. Minutes.
 driving: export OMP_NUM_THREADS = 1
 driving: $(VENV)/.development
 	$(BIN)/corral install driving
